@@ -1,0 +1,625 @@
+"""Dimensions: an int, ``Any`` (unknown), or a symbolic integer expression in one normal form.
+
+The normal form is a sum of products with integer coefficients over *atoms*: a symbol, a floor
+division, a maximum, a minimum. ``a % b`` is kept as ``a - b * (a // b)``, so it needs no atom of its
+own and ``a // k * k + a % k`` is ``a`` without a rule; printing folds it back. A floor division by
+a constant keeps only coefficients in ``[0, k)`` inside, so ``(n - 1) // 4 + 1`` and ``(n + 3) // 4``
+are one expression. Two expressions that have the same normal form are equal, and equality is
+structural. Symbols stand for extents: whole numbers, zero or more.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn, TypeAlias, TypeGuard, cast
+
+from ixion.base.errors import InputError, did_you_mean
+
+_Monomial: TypeAlias = "tuple[tuple[_Atom, int], ...]"
+_Terms: TypeAlias = "dict[_Monomial, int]"
+
+
+class Any:
+    """A dimension nobody knows. Every two are structurally equal, and arithmetic with one gives one."""
+
+    __slots__ = ()
+    _the: Any | None = None
+
+    def __new__(cls) -> Any:
+        if cls._the is None:
+            cls._the = object.__new__(cls)
+        return cls._the
+
+    def _absorb(self, other: object) -> Any:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _absorb
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _absorb
+
+    def __neg__(self) -> Any:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Any)
+
+    def __hash__(self) -> int:
+        return 0x3F
+
+    def __reduce__(self) -> tuple[type[Any], tuple[()]]:
+        return (Any, ())
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+class _Atom:
+    """An indivisible factor: ``var`` with a name, or ``floordiv``, ``max``, ``min`` of dims.
+
+    The text is canonical, so it serves as the key for equality, hash and order.
+    """
+
+    __slots__ = ("args", "hash", "kind", "text")
+
+    def __init__(self, kind: str, args: tuple[object, ...], text: str) -> None:
+        self.kind = kind
+        self.args = args
+        self.text = text
+        self.hash = hash(text)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is _Atom and self.text == other.text)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def dims(self) -> tuple[Dim, ...]:
+        """The arguments of a non-symbol."""
+        return cast("tuple[Dim, ...]", self.args)
+
+
+class SymExpr:
+    """A symbolic integer that is not a constant; see the module for its normal form.
+
+    Operators return an int whenever the result is constant.
+    """
+
+    __slots__ = ("_hash", "_terms", "_text")
+    _terms: tuple[tuple[_Monomial, int], ...]
+    _hash: int
+    _text: str
+
+    def __add__(self, other: Dim) -> Dim:
+        return add(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Dim) -> Dim:
+        return add(self, multiply(-1, other))
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return add(other, multiply(-1, self))
+
+    def __neg__(self) -> Dim:
+        return multiply(-1, self)
+
+    def __mul__(self, other: Dim) -> Dim:
+        return multiply(self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return mod(self, other)
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return mod(other, self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, SymExpr) and self._terms == other._terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __index__(self) -> NoReturn:
+        raise TypeError(f"the symbolic dimension {self} has no value yet; use evaluate()")
+
+    __int__ = __index__
+
+    def __reduce__(self) -> tuple[Callable[[str], Dim], tuple[str]]:
+        return (parse, (_plain_text(self._terms),))
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_text"):
+            self._text = _readable(dict(self._terms))
+        return self._text
+
+    def free_vars(self) -> frozenset[str]:
+        """Names of the symbols in it."""
+        found: set[str] = set()
+        for atom in self._atoms():
+            if atom.kind == "var":
+                found.add(atom.text)
+            else:
+                found.update(*(free_vars(dim) for dim in atom.dims()))
+        return frozenset(found)
+
+    def _atoms(self) -> Iterable[_Atom]:
+        return (atom for monomial, _ in self._terms for atom, _ in monomial)
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The number it has for these symbol values; InputError names a symbol left without one."""
+        return sum(
+            factor * math.prod(_atom_value(atom, values) ** power for atom, power in monomial)
+            for monomial, factor in self._terms
+        )
+
+    def substitute(self, values: Mapping[str, Dim]) -> Dim:
+        """It with symbols replaced, simplified; others stay."""
+        total: Dim = 0
+        for monomial, factor in self._terms:
+            product: Dim = factor
+            for atom, power in monomial:
+                replaced = _atom_substitute(atom, values)
+                for _ in range(power):
+                    product = multiply(product, replaced)
+            total = add(total, product)
+        return total
+
+
+class SymVar(SymExpr):
+    """A symbol of the given name, as an expression. Symbols of one name are equal."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        if not name:
+            raise ValueError("a symbolic dimension needs a name")
+        self.name = name
+        self._terms = ((((_Atom("var", (name,), name), 1),), 1),)
+        self._hash = hash(self._terms)
+
+    def __reduce__(self) -> tuple[type[SymVar], tuple[str]]:  # type: ignore[override]
+        return (SymVar, (self.name,))
+
+
+Dim: TypeAlias = int | Any | SymExpr
+
+
+def _terms(dim: int | SymExpr) -> _Terms:
+    if isinstance(dim, SymExpr):
+        return dict(dim._terms)
+    return {(): int(dim)} if dim else {}
+
+
+def _order(item: tuple[_Monomial, int]) -> tuple[int, tuple[tuple[str, int], ...]]:
+    monomial = item[0]
+    return (-sum(power for _, power in monomial), tuple((a.text, power) for a, power in monomial))
+
+
+def _build(terms: _Terms) -> int | SymExpr:
+    kept = [(monomial, factor) for monomial, factor in terms.items() if factor]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    made = object.__new__(SymExpr)
+    made._terms = tuple(sorted(kept, key=_order))
+    made._hash = hash(made._terms)
+    return made
+
+
+def add(a: Dim, b: Dim) -> Dim:
+    """The sum."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, Any) or isinstance(b, Any):
+        return Any()
+    total = _terms(a)
+    for monomial, factor in _terms(b).items():
+        total[monomial] = total.get(monomial, 0) + factor
+    return _build(total)
+
+
+def _join(a: _Monomial, b: _Monomial) -> _Monomial:
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for atom, power in b:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: item[0].text))
+
+
+def multiply(a: Dim, b: Dim) -> Dim:
+    """The product; zero times the unknown is zero."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if isinstance(a, Any) or isinstance(b, Any):
+        return 0 if a == 0 or b == 0 else Any()
+    product: _Terms = {}
+    for left, x in _terms(a).items():
+        for right, y in _terms(b).items():
+            monomial = _join(left, right)
+            product[monomial] = product.get(monomial, 0) + x * y
+    return _build(product)
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """Division rounded towards minus infinity; ZeroDivisionError for a constant zero divisor."""
+    if isinstance(b, int) and b == 0:
+        raise ZeroDivisionError(f"{a} // 0")
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if isinstance(a, Any) or isinstance(b, Any):
+        return Any()
+    if isinstance(b, int):
+        return _floordiv_constant(a, b) if b > 0 else _floordiv_constant(multiply(-1, a), -b)
+    return _floordiv_symbolic(a, b)
+
+
+def _floordiv_constant(a: Dim, k: int) -> Dim:
+    whole: _Terms = {}
+    rest: _Terms = {}
+    for monomial, factor in _terms(cast("int | SymExpr", a)).items():
+        whole[monomial], rest[monomial] = divmod(factor, k)
+    rest = {monomial: factor for monomial, factor in rest.items() if factor}
+    constant = rest.pop((), 0)
+    if rest:
+        # floor((g*x + c) / (g*k)) == floor((x + floor(c / g)) / k)
+        shared = math.gcd(k, *rest.values())
+        k //= shared
+        rest = {monomial: factor // shared for monomial, factor in rest.items()}
+        rest[()] = constant // shared
+        return add(_build(whole), _floordiv_rest(_build(rest), k))
+    return _build(whole)
+
+
+def _floordiv_rest(a: Dim, k: int) -> Dim:
+    """Division of a remainder that nothing can be taken out of; (x // j + c) // k loses a level."""
+    terms = _terms(cast("int | SymExpr", a))
+    constant = terms.pop((), 0)
+    if k == 1 or not terms:
+        return floordiv(a, k) if not terms else a
+    (monomial, factor), *others = terms.items()
+    if not others and factor == 1 and len(monomial) == 1:
+        atom, power = monomial[0]
+        if power == 1 and atom.kind == "floordiv" and isinstance(atom.args[1], int):
+            inner, divisor = atom.dims()[0], atom.args[1]
+            return floordiv(add(inner, constant * divisor), divisor * k)
+    return _atom("floordiv", (a, k))
+
+
+def _floordiv_symbolic(a: Dim, b: SymExpr) -> Dim:
+    whole, rest = _divide_out(_terms(cast("int | SymExpr", a)), b)
+    if not rest:
+        return _build(whole)
+    left, right = _cancel(rest, dict(b._terms))
+    if isinstance(right, int):
+        return add(_build(whole), floordiv(left, right))
+    return add(_build(whole), _atom("floordiv", (left, right)))
+
+
+def _divide_out(terms: _Terms, b: SymExpr) -> tuple[_Terms, _Terms]:
+    """Quotient and remainder by the leading term of ``b``, while the remainder gets no longer."""
+    whole: _Terms = {}
+    lead, lead_factor = b._terms[0]
+    for monomial in sorted(terms, key=lambda item: _order((item, 1))):
+        factor = terms.get(monomial, 0)
+        quotient = _monomial_quotient(monomial, lead)
+        if quotient is None or factor % lead_factor:
+            continue
+        step = {quotient: factor // lead_factor}
+        smaller = _terms_minus(terms, step, b)
+        if len(smaller) < len(terms):
+            terms = smaller
+            whole[quotient] = whole.get(quotient, 0) + step[quotient]
+    return whole, terms
+
+
+def _terms_minus(terms: _Terms, step: _Terms, b: SymExpr) -> _Terms:
+    product = multiply(_build(step), b)
+    return _terms(cast("int | SymExpr", add(_build(terms), multiply(-1, product))))
+
+
+def _monomial_quotient(a: _Monomial, b: _Monomial) -> _Monomial | None:
+    powers = dict(a)
+    for atom, power in b:
+        left = powers.get(atom, 0) - power
+        if left < 0:
+            return None
+        powers[atom] = left
+    return tuple((atom, power) for atom, power in powers.items() if power)
+
+
+def _cancel(a: _Terms, b: _Terms) -> tuple[int | SymExpr, int | SymExpr]:
+    """``a`` and ``b`` without the integer and the atoms that every term of both has."""
+    shared = math.gcd(*a.values(), *b.values())
+    common: dict[_Atom, int] = dict(next(iter(a)))
+    for monomial in (*a, *b):
+        powers = dict(monomial)
+        common = {x: min(p, powers[x]) for x, p in common.items() if x in powers}
+    factor = tuple(common.items())
+
+    def reduced(terms: _Terms) -> int | SymExpr:
+        quotients = ((_monomial_quotient(m, factor), f // shared) for m, f in terms.items())
+        return _build({m: f for m, f in quotients if m is not None})
+
+    return reduced(a), reduced(b)
+
+
+def mod(a: Dim, b: Dim) -> Dim:
+    """The remainder of ``floordiv``, with the divisor's sign."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    return add(a, multiply(-1, multiply(b, floordiv(a, b))))
+
+
+def maximum(*dims: Dim) -> Dim:
+    """The largest; what is provably never larger than another is dropped."""
+    return _extreme("max", dims)
+
+
+def minimum(*dims: Dim) -> Dim:
+    """The smallest; what is provably never smaller than another is dropped."""
+    return _extreme("min", dims)
+
+
+def _extreme(kind: str, dims: Iterable[Dim]) -> Dim:
+    flat: list[Dim] = []
+    for dim in dims:
+        atom = _single_atom(dim)
+        flat.extend(atom.dims() if atom is not None and atom.kind == kind else (dim,))
+    if any(isinstance(dim, Any) for dim in flat):
+        return Any()
+    kept: list[Dim] = []
+    for dim in flat:
+        if not any(_beats(kind, other, dim) for other in kept):
+            kept = [other for other in kept if not _beats(kind, dim, other)]
+            kept.append(dim)
+    if not kept:
+        raise ValueError(f"{kind} of no dimensions")
+    return kept[0] if len(kept) == 1 else _atom(kind, tuple(sorted(kept, key=_argument_order)))
+
+
+def _argument_order(dim: Dim) -> tuple[bool, str]:
+    return (isinstance(dim, int), str(dim))
+
+
+def _beats(kind: str, a: Dim, b: Dim) -> bool:
+    """``b`` can be dropped beside ``a``."""
+    bound = lower_bound(add(a, multiply(-1, b)) if kind == "max" else add(b, multiply(-1, a)))
+    return bound is not None and bound >= 0
+
+
+def _single_atom(dim: Dim) -> _Atom | None:
+    if isinstance(dim, SymExpr) and len(dim._terms) == 1:
+        monomial, factor = dim._terms[0]
+        if factor == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+            return monomial[0][0]
+    return None
+
+
+def _atom(kind: str, args: tuple[Dim, ...]) -> Dim:
+    shown = [_plain_text(dim._terms) if isinstance(dim, SymExpr) else str(dim) for dim in args]
+    text = f"({shown[0]}) // ({shown[1]})" if kind == "floordiv" else f"{kind}({', '.join(shown)})"
+    return _build({((_Atom(kind, args, text), 1),): 1})
+
+
+def lower_bound(dim: Dim) -> int | None:
+    """A number it is never below, from the fact that symbols are not negative; None where unknown."""
+    if isinstance(dim, int):
+        return dim
+    if isinstance(dim, Any):
+        return 0
+    constant = 0
+    for monomial, factor in dim._terms:
+        if not monomial:
+            constant = factor
+        elif factor < 0 or not all(_not_negative(atom) for atom, _ in monomial):
+            return None
+    return constant
+
+
+def _not_negative(atom: _Atom) -> bool:
+    if atom.kind == "var":
+        return True
+    bounds = [lower_bound(dim) for dim in atom.dims()]
+    signs = [bound is not None and bound >= 0 for bound in bounds]
+    return any(signs) if atom.kind == "max" else all(signs)
+
+
+_FOLD: dict[str, Callable[..., int]] = {"floordiv": operator.floordiv, "max": max, "min": min}
+_BUILD: dict[str, Callable[..., Dim]] = {"floordiv": floordiv, "max": maximum, "min": minimum}
+
+
+def _atom_value(atom: _Atom, values: Mapping[str, int]) -> int:
+    if atom.kind != "var":
+        return _FOLD[atom.kind](*(evaluate(dim, values) for dim in atom.dims()))
+    if atom.text not in values:
+        raise InputError(
+            f"no value for the symbolic dimension {atom.text!r}",
+            hint=did_you_mean(atom.text, values),
+        )
+    return int(values[atom.text])
+
+
+def _atom_substitute(atom: _Atom, values: Mapping[str, Dim]) -> Dim:
+    if atom.kind == "var":
+        return values.get(atom.text, _build({((atom, 1),): 1}))
+    return _BUILD[atom.kind](*(substitute(dim, values) for dim in atom.dims()))
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The number a dim has for these symbol values; InputError where it stays unknown."""
+    if isinstance(dim, int):
+        return dim
+    if isinstance(dim, Any):
+        raise InputError("the dimension is unknown (Any) and has no value")
+    return dim.evaluate(values)
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """A dim with symbols replaced."""
+    return dim.substitute(values) if isinstance(dim, SymExpr) else dim
+
+
+def free_vars(dim: Dim) -> frozenset[str]:
+    """Names of the symbols in a dim."""
+    return dim.free_vars() if isinstance(dim, SymExpr) else frozenset()
+
+
+def is_dim(value: object) -> TypeGuard[Dim]:
+    """It is an int (not a bool), ``Any``, or symbolic."""
+    return (isinstance(value, int) and not isinstance(value, bool)) or isinstance(
+        value, (Any, SymExpr)
+    )
+
+
+def as_dim(value: object) -> Dim:
+    """A dim from an int, numpy integer, dim, or name-carrying object; TypeError for anything else."""
+    if type(value) is int or isinstance(value, (Any, SymExpr)):
+        return value
+    if isinstance(value, bool):
+        raise TypeError(f"{value} is not a dimension")
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"not a dimension: {value!r}") from None
+
+
+def is_static(shape: Iterable[Dim]) -> TypeGuard[tuple[int, ...]]:
+    """Every dim is an int."""
+    return all(isinstance(dim, int) for dim in shape)
+
+
+def prod(shape: Iterable[Dim]) -> Dim:
+    """The product of dims; 1 for none."""
+    total: Dim = 1
+    for dim in shape:
+        total = multiply(total, dim)
+    return total
+
+
+def ceil_div(a: Dim, b: Dim) -> Dim:
+    """Division rounded up, for a positive divisor."""
+    return floordiv(add(a, add(b, -1)), b)
+
+
+def same(a: Dim, b: Dim) -> bool | None:
+    """Whether two dims have the same value for all symbol values (True), for none (False), or unknown."""
+    if isinstance(a, Any) or isinstance(b, Any):
+        return None
+    difference = add(a, multiply(-1, b))
+    if isinstance(difference, int):
+        return difference == 0
+    if _never_zero(cast("SymExpr", difference)):
+        return False
+    return None
+
+
+def _never_zero(difference: SymExpr) -> bool:
+    terms = dict(difference._terms)
+    constant = terms.pop((), 0)
+    if constant % math.gcd(*terms.values()):
+        return True
+    low, high = lower_bound(difference), lower_bound(multiply(-1, difference))
+    return (low is not None and low > 0) or (high is not None and high > 0)
+
+
+def _plain_text(terms: Iterable[tuple[_Monomial, int]]) -> str:
+    """Canonical text, in Python's syntax."""
+    text = ""
+    for monomial, factor in terms:
+        parts = [_factor_text(atom, power, bool(text)) for atom, power in monomial]
+        if abs(factor) != 1 or not parts:
+            parts.insert(0, str(abs(factor)))
+        elif len(monomial) == 1 and monomial[0][0].kind == "floordiv" and not parts[0][0] == "(":
+            parts = [f"({parts[0]})"]
+        sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
+        text += sign + "*".join(parts)
+    return text
+
+
+def _factor_text(atom: _Atom, power: int, inner: bool) -> str:
+    text = f"({atom.text})" if atom.kind == "floordiv" else atom.text
+    return "*".join([text] * power)
+
+
+def _readable(terms: _Terms) -> str:
+    """Text with ``x - k * (x // k)`` shown as ``x % k``."""
+    shown: list[str] = []
+    for monomial in list(terms):
+        factor = terms.get(monomial, 0)
+        split = _as_mod(monomial, factor)
+        if split is None:
+            continue
+        inner, divisor, times = split
+        rest = add(_build(terms), multiply(-times, mod(inner, divisor)))
+        smaller = _terms(cast("int | SymExpr", rest))
+        if len(smaller) < len(terms):
+            terms = smaller
+            scale = "" if times == 1 else f"{times}*"
+            shown.append(f"{scale}(({inner}) % {divisor})")
+    if not shown:
+        return _plain_text(sorted(terms.items(), key=_order))
+    rest_text = _plain_text(sorted(terms.items(), key=_order)) if terms else ""
+    return " + ".join([*shown, rest_text] if rest_text else shown)
+
+
+def _as_mod(monomial: _Monomial, factor: int) -> tuple[Dim, int, int] | None:
+    """(x, k, times) for a term ``-times * k * (x // k)``."""
+    if factor >= 0 or len(monomial) != 1 or monomial[0][1] != 1:
+        return None
+    atom = monomial[0][0]
+    if atom.kind != "floordiv" or not isinstance(atom.args[1], int) or factor % atom.args[1]:
+        return None
+    return atom.dims()[0], atom.args[1], -factor // atom.args[1]
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
+    ast.Add: add,
+    ast.Sub: lambda a, b: add(a, multiply(-1, b)),
+    ast.Mult: multiply,
+    ast.FloorDiv: floordiv,
+    ast.Mod: mod,
+}
+
+
+def parse(text: str) -> Dim:
+    """The dim a text denotes: names, integers, ``? + - * // %``, ``max(...)`` and ``min(...)``.
+
+    ``parse(str(dim)) == dim``. Raises ValueError for anything else.
+    """
+    if text.strip() == "?":
+        return Any()
+    if len(text) > 10_000:
+        raise ValueError("a symbolic dimension of more than 10,000 characters")
+    try:
+        return _from_ast(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError(f"not a dimension: {text!r}") from error
+
+
+def _from_ast(node: ast.expr) -> Dim:
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.Name(id=name):
+            return SymVar(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return multiply(-1, _from_ast(operand))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_from_ast(left), _from_ast(right))
+        case ast.Call(func=ast.Name(id="max" | "min" as kind), args=args, keywords=[]) if args:
+            return _BUILD[kind](*(_from_ast(arg) for arg in args))
+    raise ValueError(f"not a dimension: {ast.unparse(node)!r}")

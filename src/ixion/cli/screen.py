@@ -1,0 +1,120 @@
+"""Where a verb's result goes: tables for people, or one JSON object; errors go to stderr.
+
+A verb returns a report. The screen shows it, so no verb prints. Progress appears only when stderr
+is a terminal, and never with `--json`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ixion.base import config
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Advance = Callable[[], None]
+
+
+class Screen:
+    """Output of one command."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+
+    @property
+    def console(self) -> Console:
+        """Standard output; long lines are not wrapped when nobody's terminal limits them."""
+        from rich.console import Console
+
+        width = None if sys.stdout.isatty() else 200
+        return Console(highlight=False, width=width, emoji=False)
+
+    @contextmanager
+    def working(self, text: str, total: int | None = None) -> Iterator[Advance]:
+        """A progress bar while the block runs; the block calls what it is given once a step."""
+        if self.as_json or not sys.stderr.isatty() or not config.get("progress"):
+            yield lambda: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(text, total=total)
+            yield lambda: progress.advance(task)
+
+    def show(self, report: dict[str, Any], draw: Callable[[Console], None]) -> None:
+        """Print `report` as JSON, or let `draw` put it on the console."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(plain(report), allow_nan=False) + "\n")
+        else:
+            draw(self.console)
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON can hold it: numbers that JSON lacks become their names."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)
+
+
+def table(*columns: str, rows: Sequence[Sequence[object]], title: str | None = None) -> Table:
+    """A light table; columns whose name starts with `>` are right-aligned."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for name in columns:
+        grid.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left")
+    for row in rows:
+        grid.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return grid
+
+
+def shape_text(shape: Sequence[object], dtype: str) -> str:
+    """`float32[1, 3, 224, 224]`; a scalar is `float32[]`."""
+    return f"{dtype}[{', '.join(map(str, shape))}]"
+
+
+def report_error(error: BaseException) -> None:
+    """One clear message on stderr, without a traceback."""
+    text = describe_os_error(error) if isinstance(error, OSError) else str(error)
+    first, *rest = (text or type(error).__name__).splitlines()
+    sys.stderr.write("\n".join([f"error: {first}", *rest]) + "\n")
+
+
+def describe_os_error(error: OSError) -> str:
+    """What the system refused, the file, and what to try."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename is None:
+        return reason
+    hint = _file_hint(error)
+    return f"{reason}: {error.filename}" + (f"\n  hint: {hint}" if hint else "")
+
+
+def _file_hint(error: OSError) -> str | None:
+    from pathlib import Path
+
+    from ixion.base.errors import nearest
+
+    if not isinstance(error, FileNotFoundError):
+        return "check the path and its permissions"
+    path = Path(str(error.filename))
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    close = nearest(path.name, [entry.name for entry in path.parent.iterdir()])
+    return f"did you mean {path.parent / close}?" if close else "check the path"

@@ -1,0 +1,79 @@
+"""LLVM text of the native sequencer: the one loop that runs every model's step table.
+
+`ix_run(run)` walks the table on the calling thread and returns a Status or the index of a host
+step, to be entered again at RunWord.STEP. A run record with a pool makes the caller worker 0 of a
+team (sequencer_team.py); without one, or when the pool is busy, it walks alone.
+"""
+
+from __future__ import annotations
+
+from ixion.base.target import Target
+from ixion.codegen import sequencer_walk as walk
+from ixion.codegen.sequencer_team import team_text, team_walk, worker_text
+from ixion.codegen.sequencer_wait import waiting_text
+from ixion.codegen.sequencer_writer import FunctionText
+from ixion.base.abi import RunWord, Status
+
+
+def sequencer_text(target: Target) -> str:
+    """Module defining `i64 ix_run(ptr)`, `i64 ix_run_profiled(ptr)` and `i64 ix_worker(ptr)`.
+
+    The arguments are run records and, for the worker loop, the pool record (base/abi.py).
+    The module needs `syscall` and `clock_gettime` of the C library.
+
+    Raises CodegenError for a machine whose futex call is not known.
+    """
+    parts = [waiting_text(target), walk.support_text(), team_text(), worker_text()]
+    for suffix in ("", "_profiled"):
+        profiled = bool(suffix)
+        parts += [_entry(suffix), _alone(suffix, profiled), team_walk(suffix, profiled)]
+    return "\n".join(parts)
+
+
+def _entry(suffix: str) -> str:
+    f = FunctionText(f"i64 @ix_run{suffix}(ptr %run)")
+    pool = f.load("ptr", "%run", RunWord.POOL)
+    f.branch(f.compare("eq", pool, "null", "ptr"), "alone", "team")
+    f.label("alone")
+    f.do(f"ret i64 {f.op(f'tail call i64 @alone{suffix}(ptr %run)')}")
+    f.label("team")
+    worker = f.load("ptr", "%run", RunWord.WORKERS)
+    step = f.load("i64", "%run", RunWord.STEP)
+    call = f"tail call i64 @team{suffix}(ptr %run, ptr {worker}, ptr {pool}, i64 0, i64 {step})"
+    f.do(f"ret i64 {f.op(call)}")
+    return f.text()
+
+
+def _alone(suffix: str, profiled: bool) -> str:
+    f = FunctionText(f"internal i64 @alone{suffix}(ptr %run) noinline", walk.LOCALS)
+    f.do(f"%worker = load ptr, ptr {f.at('%run', RunWord.WORKERS)}, align 8")
+    walk.begin(f, f.load("i64", "%run", RunWord.STEP))
+    entry = walk.dispatch(f, profiled)
+    _call_blocks(f, entry)
+    walk.ending_blocks(f)
+    walk.control_blocks(f, entry)
+    f.label("settle")
+    f.jump("advance")
+    f.label("leave")
+    if profiled:
+        walk.stamp(f)
+    walk.finish(f)
+    return f.text()
+
+
+def _call_blocks(f: FunctionText, entry: str) -> None:
+    f.label("call")
+    f.set("next", walk.following(f))
+    stop = f.load("i64", "%run", RunWord.STOP, "monotonic")
+    f.branch(f.compare("eq", stop, 0), "work", "leave")
+    f.label("work")
+    result = walk.kernel_call(f, entry, "0", f.load("i64", entry, walk.StepWord.TASKS))
+    f.branch(f.compare("eq", result, 0, "i32"), "worked", "failed")
+    f.label("failed")
+    f.do(f"call void @fail(ptr %run, i64 0, i64 {f.get('step')}, i32 {result})")
+    f.jump("leave")
+    f.label("worked")
+    walk.overdue(f, entry, "yield", "advance")
+    f.label("yield")
+    f.set("status", int(Status.YIELD))
+    f.jump("leave")

@@ -1,0 +1,1 @@
+"""Foreign model files into the IR."""

@@ -1,0 +1,228 @@
+"""Resizing along axes: Relay's `image.resize2d` where its rule is the same, tables elsewhere.
+
+Relay's operator takes the scale from the two sizes; ONNX and torch may be given another one (an
+output of floor(in * scale) cells), have more coordinate rules, and resize any axes. Then the
+cells and weights of each output cell are computed here, and the result is a sum of `take`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ixion.frontend.build.matrix import dense
+from ixion.frontend.build.movement import take, transpose
+from ixion.frontend.emitter import Emitter
+from ixion.frontend.term import Term, static
+
+Array = np.ndarray[Any, Any]
+
+_RELAY_METHOD = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+#: Rules that image.resize2d computes as the tables here do, by method.
+_RELAY_RULES = {
+    "nearest": ("asymmetric",),
+    "linear": ("half_pixel", "align_corners", "asymmetric"),
+    "cubic": ("half_pixel", "align_corners"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an output cell's place in the input follows from its index, and how cells are mixed.
+
+    `method`: nearest, linear, cubic. `transform`: ONNX's coordinate_transformation_mode.
+    `nearest`: floor, ceil, round_prefer_floor, round_prefer_ceil. `antialias` widens the kernel
+    when shrinking. `exclude_outside` drops weights of cells outside, and the rest sums to 1 again.
+    `extrapolation` is the value outside under tf_crop_and_resize.
+    """
+
+    method: str
+    transform: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    cubic_alpha: float = -0.75
+    exclude_outside: bool = False
+    antialias: bool = False
+    extrapolation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis to resize: `scale` is what coordinates are divided by; `roi` a part of the axis."""
+
+    axis: int
+    size: int
+    scale: float
+    roi: tuple[float, float] = (0.0, 1.0)
+
+
+def resize(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
+    """`x` with each of `axes` resized."""
+    moved = [one for one in axes if one.size != static(x.shape[one.axis]) or one.scale != 1.0]
+    if not moved:
+        return x
+    if _as_relay(x, moved, rule):
+        return _resize2d(emit, x, moved, rule)
+    for one in moved:
+        x = _resize_axis(emit, x, one, rule)
+    return x
+
+
+def _as_relay(x: Term, axes: Sequence[Axis], rule: Rule) -> bool:
+    if x.rank != 4 or any(one.axis not in (2, 3) for one in axes) or rule.antialias:
+        return False
+    if rule.transform not in _RELAY_RULES[rule.method]:
+        return False
+    if rule.method == "nearest" and rule.nearest != "floor":
+        return False
+    whole = all(one.size == static(x.shape[one.axis]) * one.scale for one in axes)
+    if rule.method == "nearest":
+        return whole and all(one.scale == int(one.scale) for one in axes)
+    by_ratio = all(
+        abs(one.size / static(x.shape[one.axis]) - one.scale) < 1e-7 * one.scale for one in axes
+    )
+    return whole or by_ratio or rule.transform == "align_corners"
+
+
+def _resize2d(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
+    size = [static(dim) for dim in x.shape[2:]]
+    for one in axes:
+        size[one.axis - 2] = one.size
+    return emit.call(
+        "image.resize2d",
+        x,
+        size=tuple(size),
+        layout="NCHW",
+        method=_RELAY_METHOD[rule.method],
+        coordinate_transformation_mode=rule.transform,
+        rounding_method="floor" if rule.method == "nearest" else "",
+        cubic_alpha=rule.cubic_alpha,
+        cubic_exclude=int(rule.exclude_outside),
+    )
+
+
+def _resize_axis(emit: Emitter, x: Term, axis: Axis, rule: Rule) -> Term:
+    size = static(x.shape[axis.axis])
+    cells, weights, outside = table(size, axis, rule)
+    if cells.shape[1] > 4:
+        out = _by_matrix(emit, x, axis.axis, _matrix(cells, weights, size))
+    else:
+        out = _by_takes(emit, x, axis.axis, cells, weights)
+    if not outside.any():
+        return out
+    shape = [1] * x.rank
+    shape[axis.axis] = axis.size
+    fill = emit.constant(rule.extrapolation, x.dtype)
+    return emit.call("where", emit.constant(outside.reshape(shape)), fill, out)
+
+
+def _by_takes(emit: Emitter, x: Term, axis: int, cells: Array, weights: Array) -> Term:
+    shape = [1] * x.rank
+    shape[axis] = len(cells)
+    total: Term | None = None
+    for tap in range(cells.shape[1]):
+        part = take(emit, x, emit.constant(cells[:, tap].astype(np.int64)), axis)
+        if cells.shape[1] > 1:
+            weight = emit.constant(weights[:, tap].reshape(shape), x.dtype)
+            part = emit.call("multiply", part, weight)
+        total = part if total is None else emit.call("add", total, part)
+    assert total is not None
+    return total
+
+
+def _by_matrix(emit: Emitter, x: Term, axis: int, matrix: Array) -> Term:
+    order = [i for i in range(x.rank) if i != axis] + [axis]
+    out = dense(emit, transpose(emit, x, order), emit.constant(matrix, x.dtype))
+    return transpose(emit, out, [order.index(i) for i in range(x.rank)])
+
+
+def _matrix(cells: Array, weights: Array, size: int) -> Array:
+    matrix = np.zeros((len(cells), size))
+    np.add.at(matrix, (np.arange(len(cells))[:, None], cells), weights)
+    return matrix
+
+
+def table(size: int, axis: Axis, rule: Rule) -> tuple[Array, Array, Array]:
+    """For each output cell: input cells (clamped), their weights, and whether it lies outside.
+
+    Shapes (out, taps), (out, taps), (out,).
+    """
+    place = coordinates(size, axis, rule)
+    outside = np.zeros(axis.size, bool)
+    if rule.transform == "tf_crop_and_resize":
+        outside = (place < 0) | (place > size - 1)
+    if rule.method == "nearest":
+        cells = _round(place, rule.nearest).astype(np.int64)[:, None]
+        return np.clip(cells, 0, size - 1), np.ones(cells.shape), outside
+    cells, weights = _taps(place.astype(np.float64), axis, rule)
+    inside = (cells >= 0) & (cells < size)
+    if rule.exclude_outside or rule.antialias:
+        weights = np.where(inside, weights, 0.0)
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return np.clip(cells, 0, size - 1), weights, outside
+
+
+def coordinates(size: int, axis: Axis, rule: Rule) -> Array:
+    """Place of each output cell on the input axis, in float32 as every engine computes it."""
+    one = np.float32
+    index = np.arange(axis.size, dtype=np.float32)
+    scale, transform = one(axis.scale), rule.transform
+    if transform == "align_corners":
+        if axis.size == 1:
+            return np.zeros(1, np.float32)
+        return index * one(size - 1) / one(axis.size - 1)
+    if transform == "asymmetric":
+        return index / scale
+    if transform == "tf_half_pixel_for_nn":
+        return (index + one(0.5)) / scale
+    if transform == "pytorch_half_pixel" and axis.size == 1:
+        return np.zeros(1, np.float32)
+    if transform == "tf_crop_and_resize":
+        return _cropped(size, axis, index)
+    half = (index + one(0.5)) / scale - one(0.5)
+    if transform == "half_pixel_symmetric":
+        center = one(size) / one(2)
+        adjusted = one(axis.size) / (scale * one(size))
+        return half + center * (one(1) - adjusted)
+    return half
+
+
+def _cropped(size: int, axis: Axis, index: Array) -> Array:
+    start, stop = (np.float32(edge) * np.float32(size - 1) for edge in axis.roi)
+    if axis.size == 1:
+        return np.full(1, (start + stop) / 2, np.float32)
+    return start + index * (stop - start) / np.float32(axis.size - 1)
+
+
+def _round(place: Array, mode: str) -> Array:
+    if mode == "floor":
+        return np.floor(place)
+    if mode == "ceil":
+        return np.ceil(place)
+    if mode == "round_prefer_ceil":
+        return np.floor(place + np.float32(0.5))
+    return np.ceil(place - np.float32(0.5))
+
+
+def _taps(place: Array, axis: Axis, rule: Rule) -> tuple[Array, Array]:
+    """Cells around each place and their weights; shrinking with antialias widens the kernel."""
+    stretch = max(1.0, 1.0 / axis.scale) if rule.antialias else 1.0
+    radius = (1.0 if rule.method == "linear" else 2.0) * stretch
+    taps = 2 * int(np.ceil(radius))
+    first = np.floor(place).astype(np.int64) - taps // 2 + 1
+    cells = first[:, None] + np.arange(taps)[None, :]
+    distance = np.abs(cells - place[:, None]) / stretch
+    if rule.method == "linear":
+        weights = np.maximum(0.0, 1.0 - distance)
+    else:
+        weights = _cubic(distance, rule.cubic_alpha)
+    return cells, weights / weights.sum(axis=1, keepdims=True)
+
+
+def _cubic(distance: Array, alpha: float) -> Array:
+    """Keys' convolution kernel (1981)."""
+    near = ((alpha + 2) * distance - (alpha + 3)) * distance**2 + 1
+    far = ((distance - 5) * distance + 8) * distance * alpha - 4 * alpha
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))

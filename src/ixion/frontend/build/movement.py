@@ -1,0 +1,257 @@
+"""Reshape, slice, pad, take: data movement with exact foreign semantics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
+from ixion.base.errors import ModelFormatError
+from ixion.frontend.emitter import Emitter, Number
+from ixion.frontend.term import Term, static
+
+#: Slice bounds beyond any size: foreign formats write "to the end" as a huge number.
+_FAR = 1 << 62
+
+
+def reshape(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
+    """`x` with a new shape of known dims, one of which may be -1; x itself if that changes nothing.
+
+    Symbolic dims are written in Relay's codes: 0 where a dim stays in place, one -1 for another.
+    ModelFormatError if the sizes cannot agree or more than one dim would have to be inferred.
+    """
+    wanted = _inferred(x, list(shape))
+    if len(wanted) == x.rank and all(dims.same(a, b) for a, b in zip(wanted, x.shape, strict=True)):
+        return x
+    codes: list[int] = []
+    inferred = 0
+    for axis, dim in enumerate(wanted):
+        if isinstance(dim, int):
+            codes.append(dim)
+        elif axis < x.rank and dims.same(dim, x.shape[axis]):
+            codes.append(0)
+        else:
+            inferred += 1
+            codes.append(-1)
+    if inferred > 1:
+        raise ModelFormatError(
+            "a reshape to more than one unknown size",
+            found=str(tuple(map(str, wanted))),
+            hint="give the input's shape: load(path, shapes={name: shape})",
+        )
+    # A literal 0 (an empty tensor) would read as "copy" in Relay's codes.
+    empty = any(dim == 0 for dim in wanted)
+    return emit.call("reshape", x, newshape=tuple(codes), **({"allowzero": True} if empty else {}))
+
+
+def _inferred(x: Term, shape: list[Dim]) -> list[Dim]:
+    if shape.count(-1) != 1:
+        return shape
+    at = next(i for i, dim in enumerate(shape) if isinstance(dim, int) and dim == -1)
+    rest = dims.prod(shape[:at] + shape[at + 1 :])
+    total = dims.prod(x.shape)
+    if isinstance(rest, int) and isinstance(total, int) and (rest == 0 or total % rest):
+        raise ModelFormatError(
+            "a reshape to another number of elements", expected=str(x.shape), found=str(shape)
+        )
+    shape[at] = dims.floordiv(total, rest)
+    return shape
+
+
+def flatten(emit: Emitter, x: Term, axis: int) -> Term:
+    """Two dims: the product before `axis` and the product from it on."""
+    if axis == 1 and x.rank >= 2:
+        return x if x.rank == 2 else emit.call("nn.batch_flatten", x)
+    return reshape(emit, x, (dims.prod(x.shape[:axis]), dims.prod(x.shape[axis:])))
+
+
+def transpose(emit: Emitter, x: Term, axes: Sequence[int]) -> Term:
+    """Axes in a new order; a known array is transposed at once, whatever its size."""
+    order = tuple(axis % max(x.rank, 1) for axis in axes)
+    if order == tuple(range(x.rank)):
+        return x
+    if x.known and x.array is not None:
+        return Term.constant(np.ascontiguousarray(x.array.transpose(order)))
+    return emit.call("transpose", x, axes=order)
+
+
+def swap_last(emit: Emitter, x: Term) -> Term:
+    """The last two axes exchanged."""
+    axes = list(range(x.rank))
+    axes[-2:] = axes[-1], axes[-2]
+    return transpose(emit, x, axes)
+
+
+def expand_dims(emit: Emitter, x: Term, axes: Sequence[int]) -> Term:
+    """New axes of size 1 at the places they have in the result."""
+    for axis in sorted(axis % (x.rank + len(axes)) for axis in axes):
+        x = emit.call("expand_dims", x, axis=axis, num_newaxis=1)
+    return x
+
+
+def squeeze(emit: Emitter, x: Term, axes: Sequence[int]) -> Term:
+    """`x` without the given axes, which have size 1."""
+    if not axes:
+        return x
+    return emit.call("squeeze", x, axis=tuple(sorted(axis % x.rank for axis in axes)))
+
+
+def slices(
+    emit: Emitter,
+    x: Term,
+    axes: Sequence[int],
+    begins: Sequence[int],
+    ends: Sequence[int],
+    steps: Sequence[int] | None = None,
+) -> Term:
+    """numpy's `x[begin:end:step]` along `axes`; x itself if nothing is cut."""
+    strides = list(steps or [1] * len(axes))
+    chosen = []
+    for axis, begin, end, step in zip(axes, begins, ends, strides, strict=True):
+        if step == 0:
+            raise ModelFormatError("a slice with step 0")
+        size = x.shape[axis]
+        if isinstance(size, int):
+            begin, end = _bounds(size, begin, end, step)
+        if not (isinstance(size, int) and step == 1 and begin == 0 and end >= size):
+            chosen.append((axis % x.rank, begin, end, step))
+    if not chosen:
+        return x
+    chosen.sort()
+    names = ("axes", "begin", "end", "strides")
+    columns: dict[str, Any] = dict(zip(names, zip(*chosen, strict=True), strict=True))
+    return emit.call("strided_slice", x, slice_mode="end", **columns)
+
+
+def _bounds(size: int, begin: int, end: int, step: int) -> tuple[int, int]:
+    """Bounds as numbers that need no clamping; "before the first" is one less than -size."""
+    first, last, _ = slice(begin, end, step).indices(size)
+    if step > 0:
+        return first, max(first, last)
+    if last >= first:
+        return 0, 0
+    return first, (last if last >= 0 else -size - 1)
+
+
+def select(emit: Emitter, x: Term, axis: int, index: int) -> Term:
+    """`x` at one index of an axis, the axis removed; ModelFormatError if it is out of range."""
+    size = x.shape[axis]
+    if isinstance(size, int) and not -size <= index < size:
+        raise ModelFormatError(f"index {index} is outside the axis of size {size}")
+    end = index + 1 if index != -1 else _FAR
+    return squeeze(emit, slices(emit, x, [axis], [index], [end]), [axis])
+
+
+def narrow(emit: Emitter, x: Term, axis: int, start: int, stop: int) -> Term:
+    """`x[start:stop]` along one axis."""
+    return slices(emit, x, [axis], [start], [stop])
+
+
+def split_at(emit: Emitter, x: Term, axis: int, sizes: Sequence[int]) -> tuple[Term, ...]:
+    """Parts of given sizes along an axis, in order; ModelFormatError if they do not add up."""
+    axis %= x.rank
+    total = static(x.shape[axis])
+    if sum(sizes) != total:
+        raise ModelFormatError(
+            "a split into parts that do not add up", expected=total, found=str(list(sizes))
+        )
+    if len(sizes) == 1:
+        return (x,)
+    cuts: Any = tuple(int(cut) for cut in np.cumsum(sizes)[:-1])
+    if len(set(sizes)) == 1:
+        cuts = len(sizes)
+    return emit.items(emit.call("split", x, indices_or_sections=cuts, axis=axis))
+
+
+def concatenate(emit: Emitter, terms: Sequence[Term], axis: int) -> Term:
+    """Terms joined along an axis."""
+    if len(terms) == 1:
+        return terms[0]
+    return emit.call("concatenate", list(terms), axis=axis % terms[0].rank)
+
+
+def broadcast_to(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
+    """`x` repeated to `shape`; x itself if it has that shape."""
+    if tuple(shape) == x.shape:
+        return x
+    return emit.call("broadcast_to", x, shape=tuple(shape))
+
+
+def pad(
+    emit: Emitter,
+    x: Term,
+    widths: Sequence[tuple[int, int]],
+    mode: str = "constant",
+    value: Term | Number = 0.0,
+) -> Term:
+    """`x` grown by (before, after) of each axis; a negative width crops.
+
+    `mode`: constant, reflect, edge, or wrap (the other end of the axis).
+    """
+    crops = [(min(before, 0), min(after, 0)) for before, after in widths]
+    for axis, (before, after) in enumerate(crops):
+        if before or after:
+            x = slices(emit, x, [axis], [-before], [after or _FAR])
+    grown = [(max(before, 0), max(after, 0)) for before, after in widths]
+    if not any(before or after for before, after in grown):
+        return x
+    if mode == "wrap":
+        return _wrap(emit, x, grown)
+    fill = value if isinstance(value, Term) else emit.constant(value, x.dtype)
+    return emit.call("nn.pad", x, fill, pad_width=tuple(grown), pad_mode=mode)
+
+
+def _wrap(emit: Emitter, x: Term, widths: Sequence[tuple[int, int]]) -> Term:
+    for axis, (before, after) in enumerate(widths):
+        if not (before or after):
+            continue
+        size = static(x.shape[axis])
+        if max(before, after) > size:
+            raise ModelFormatError("a circular pad wider than the axis")
+        parts = [narrow(emit, x, axis, size - before, size)] if before else []
+        parts.append(x)
+        if after:
+            parts.append(narrow(emit, x, axis, 0, after))
+        x = concatenate(emit, parts, axis)
+    return x
+
+
+def take(emit: Emitter, x: Term, indices: Term, axis: int) -> Term:
+    """numpy's `x.take(indices, axis)`: an index may be negative, counted from the end.
+
+    The shape is that of x with the axis replaced by the shape of the indices.
+    """
+    axis %= x.rank
+    return emit.call("take", x, wrapped(emit, indices, x.shape[axis]), axis=axis, mode="fast")
+
+
+def wrapped(emit: Emitter, indices: Term, size: Dim) -> Term:
+    """Indices with negative ones counted from the end of an axis of `size`.
+
+    ModelFormatError if a known index is outside the axis.
+    """
+    if indices.dtype.startswith("uint"):
+        return indices
+    known = indices.array if indices.known else None
+    if known is not None and isinstance(size, int):
+        if known.size and not (-size <= int(known.min()) and int(known.max()) < size):
+            raise ModelFormatError(f"an index is outside the axis of size {size}")
+        return Term.constant(np.where(known < 0, known + size, known).astype(known.dtype))
+    if not isinstance(size, int):
+        if known is not None and known.size and int(known.min()) >= 0:
+            return indices
+        raise ModelFormatError(
+            "negative indices into an axis of unknown size",
+            hint="give the input's shape: load(path, shapes={name: shape})",
+        )
+    negative = emit.call("less", indices, 0)
+    return emit.call("where", negative, emit.call("add", indices, size), indices)
+
+
+def count(shape: Sequence[Dim]) -> int:
+    """Number of elements of a static shape."""
+    return math.prod(static(dim) for dim in shape)

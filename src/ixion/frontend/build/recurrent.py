@@ -1,0 +1,129 @@
+"""LSTM, GRU and simple recurrent layers, written out step by step.
+
+The input's products for all steps are one matrix product; each step adds the state's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ixion.frontend.build.matrix import dense
+from ixion.frontend.build.movement import concatenate, expand_dims, select, split_at
+from ixion.frontend.emitter import Emitter
+from ixion.frontend.term import Term, static
+
+Activation = Callable[[Emitter, Term], Term]
+
+
+def sigmoid(emit: Emitter, x: Term) -> Term:
+    return emit.call("sigmoid", x)
+
+
+def tanh(emit: Emitter, x: Term) -> Term:
+    return emit.call("tanh", x)
+
+
+def relu(emit: Emitter, x: Term) -> Term:
+    return emit.call("nn.relu", x)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Weights of one direction of one layer.
+
+    `inputs` (gates * hidden, input size), `states` (gates * hidden, state size), biases of
+    gates * hidden or None; `project` (projected size, hidden) for LSTM with projections.
+    """
+
+    inputs: Term
+    states: Term
+    input_bias: Term | None
+    state_bias: Term | None
+    activations: tuple[Activation, ...]
+    project: Term | None = None
+    peephole: tuple[Term, ...] | None = None
+
+
+Step = Callable[[Emitter, Layer, Term, list[Term]], list[Term]]
+
+
+def run(
+    emit: Emitter, step: Step, layer: Layer, x: Term, states: Sequence[Term], reverse: bool
+) -> tuple[Term, list[Term]]:
+    """All steps of one direction over x (steps, batch, input size).
+
+    Gives the first state of every step, (steps, batch, size), in the order of x, and the last
+    states, (batch, size) each.
+    """
+    gates = dense(emit, x, layer.inputs, layer.input_bias)
+    now = list(states)
+    outputs: dict[int, Term] = {}
+    steps = range(static(x.shape[0]))
+    for at in reversed(steps) if reverse else steps:
+        now = step(emit, layer, select(emit, gates, 0, at), now)
+        outputs[at] = expand_dims(emit, now[0], [0])
+    return concatenate(emit, [outputs[at] for at in steps], 0), now
+
+
+def lstm_step(emit: Emitter, layer: Layer, gates: Term, states: list[Term]) -> list[Term]:
+    """Gates in the order input, forget, cell, output; states h and c."""
+    hidden, cell = states
+    sigma, squash, out_squash = layer.activations
+    total = emit.call("add", gates, dense(emit, hidden, layer.states, layer.state_bias))
+    i, f, g, o = split_at(emit, total, 1, [static(total.shape[1]) // 4] * 4)
+    if layer.peephole is not None:
+        i = emit.call("add", i, emit.call("multiply", cell, layer.peephole[0]))
+        f = emit.call("add", f, emit.call("multiply", cell, layer.peephole[1]))
+    kept = emit.call("multiply", sigma(emit, f), cell)
+    cell = emit.call("add", kept, emit.call("multiply", sigma(emit, i), squash(emit, g)))
+    if layer.peephole is not None:
+        o = emit.call("add", o, emit.call("multiply", cell, layer.peephole[2]))
+    hidden = emit.call("multiply", sigma(emit, o), out_squash(emit, cell))
+    if layer.project is not None:
+        hidden = dense(emit, hidden, layer.project)
+    return [hidden, cell]
+
+
+def gru_step(emit: Emitter, layer: Layer, gates: Term, states: list[Term]) -> list[Term]:
+    """Gates in the order reset, update, new; the reset gate is applied after the product."""
+    (hidden,) = states
+    sigma, squash = layer.activations
+    size = static(hidden.shape[1])
+    recurrent = dense(emit, hidden, layer.states, layer.state_bias)
+    reset_x, update_x, new_x = split_at(emit, gates, 1, [size] * 3)
+    reset_h, update_h, new_h = split_at(emit, recurrent, 1, [size] * 3)
+    reset = sigma(emit, emit.call("add", reset_x, reset_h))
+    update = sigma(emit, emit.call("add", update_x, update_h))
+    new = squash(emit, emit.call("add", new_x, emit.call("multiply", reset, new_h)))
+    return [_blend(emit, update, hidden, new)]
+
+
+def gru_step_before(emit: Emitter, layer: Layer, gates: Term, states: list[Term]) -> list[Term]:
+    """As `gru_step`, but the reset gate is applied to the state before the product."""
+    (hidden,) = states
+    sigma, squash = layer.activations
+    size = static(hidden.shape[1])
+    reset_x, update_x, new_x = split_at(emit, gates, 1, [size] * 3)
+    reset_w, update_w, new_w = split_at(emit, layer.states, 0, [size] * 3)
+    biases: Sequence[Term | None] = [None] * 3
+    if layer.state_bias is not None:
+        biases = split_at(emit, layer.state_bias, 0, [size] * 3)
+    reset = sigma(emit, emit.call("add", reset_x, dense(emit, hidden, reset_w, biases[0])))
+    update = sigma(emit, emit.call("add", update_x, dense(emit, hidden, update_w, biases[1])))
+    inner = dense(emit, emit.call("multiply", reset, hidden), new_w, biases[2])
+    new = squash(emit, emit.call("add", new_x, inner))
+    return [_blend(emit, update, hidden, new)]
+
+
+def _blend(emit: Emitter, update: Term, old: Term, new: Term) -> Term:
+    """(1 - update) * new + update * old."""
+    difference = emit.call("subtract", old, new)
+    return emit.call("add", new, emit.call("multiply", update, difference))
+
+
+def simple_step(emit: Emitter, layer: Layer, gates: Term, states: list[Term]) -> list[Term]:
+    """One gate: the activation of input and state products."""
+    (hidden,) = states
+    recurrent = dense(emit, hidden, layer.states, layer.state_bias)
+    return [layer.activations[0](emit, emit.call("add", gates, recurrent))]

@@ -1,0 +1,236 @@
+"""Sliding windows: padding by rule, output sizes, convolution and pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ixion.base.dim import Dim
+from ixion.frontend.build.movement import pad, slices
+from ixion.frontend.emitter import Emitter
+from ixion.frontend.term import Term, static
+
+Ints = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Kernel, strides, dilation and padding (all befores, then all afters) of the spatial axes."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.kernel)
+
+    def reach(self, axis: int) -> int:
+        """Cells a window spans, holes included."""
+        return self.dilation[axis] * (self.kernel[axis] - 1) + 1
+
+    def before(self, axis: int) -> int:
+        return self.padding[axis]
+
+    def after(self, axis: int) -> int:
+        return self.padding[self.rank + axis]
+
+    def padded(self, padding: Ints) -> Window:
+        """The same window with other padding."""
+        return Window(self.kernel, self.strides, self.dilation, tuple(padding))
+
+
+def same_padding(sizes: Sequence[Dim], window: Window, lower: bool) -> tuple[int, ...]:
+    """Padding after which ceil(size / stride) windows fit; the odd cell goes after (or `lower`)."""
+    befores, afters = [], []
+    for axis, size in enumerate(sizes):
+        stride = window.strides[axis]
+        number = static(size) if stride > 1 else 0
+        if stride == 1:
+            total = window.reach(axis) - 1
+        else:
+            total = max(0, (-(-number // stride) - 1) * stride + window.reach(axis) - number)
+        small, large = total // 2, total - total // 2
+        befores.append(large if lower else small)
+        afters.append(small if lower else large)
+    return (*befores, *afters)
+
+
+def convolution(
+    emit: Emitter, x: Term, weight: Term, bias: Term | None, window: Window, groups: int
+) -> Term:
+    """Convolution of (N, C, spatial...) with weights (O, C / groups, spatial...), and the bias."""
+    x, window = _without_negative_padding(emit, x, window)
+    out = emit.call(
+        f"nn.conv{window.rank}d",
+        x,
+        weight,
+        strides=window.strides,
+        padding=window.padding,
+        dilation=window.dilation,
+        groups=groups,
+        channels=weight.shape[0],
+        kernel_size=window.kernel,
+    )
+    return out if bias is None else emit.call("nn.bias_add", out, bias, axis=1)
+
+
+def transposed_convolution(
+    emit: Emitter,
+    x: Term,
+    weight: Term,
+    bias: Term | None,
+    window: Window,
+    groups: int,
+    output_padding: Ints,
+) -> Term:
+    """Transposed convolution with weights (C, O / groups, spatial...), and the bias.
+
+    A negative padding grows the output with what no window reaches: the bias alone.
+    """
+    cut = window.padded([max(width, 0) for width in window.padding])
+    out = emit.call(
+        f"nn.conv{window.rank}d_transpose",
+        x,
+        weight,
+        strides=window.strides,
+        padding=cut.padding,
+        dilation=window.dilation,
+        groups=groups,
+        channels=static(weight.shape[1]) * groups,
+        kernel_size=window.kernel,
+        output_padding=tuple(output_padding),
+    )
+    if cut != window:
+        grown = [(-min(window.before(i), 0), -min(window.after(i), 0)) for i in range(window.rank)]
+        out = pad(emit, out, [(0, 0), (0, 0), *grown])
+    return out if bias is None else emit.call("nn.bias_add", out, bias, axis=1)
+
+
+def _without_negative_padding(emit: Emitter, x: Term, window: Window) -> tuple[Term, Window]:
+    if min(window.padding, default=0) >= 0:
+        return x, window
+    widths = [
+        (min(window.before(axis), 0), min(window.after(axis), 0)) for axis in range(window.rank)
+    ]
+    x = pad(emit, x, [(0, 0), (0, 0), *widths])
+    return x, window.padded([max(width, 0) for width in window.padding])
+
+
+def output_size(size: int, window: Window, axis: int, ceil: bool) -> int:
+    """Windows along an axis. Rounded up, the last one must start in the input or before it.
+
+    That is the rule of ONNX (opset 19) and torch: a window that starts in the padding behind the
+    input is dropped.
+    """
+    stride = window.strides[axis]
+    slack = size + window.before(axis) + window.after(axis) - window.reach(axis)
+    if not ceil:
+        return slack // stride + 1
+    count = -(-slack // stride) + 1
+    return count - 1 if (count - 1) * stride >= size + window.before(axis) else count
+
+
+def _fitted(x: Term, window: Window, ceil: bool) -> tuple[Window, list[int]]:
+    """Padding with which a rounded-down pool has the right size, and the cells it adds behind."""
+    if not ceil:
+        return window, [0] * window.rank
+    padding, extra = list(window.padding), []
+    for axis in range(window.rank):
+        size = static(x.shape[2 + axis])
+        count = output_size(size, window, axis, ceil)
+        end = (count - 1) * window.strides[axis] + window.reach(axis)
+        needed = max(0, end - size - window.before(axis))
+        extra.append(max(0, needed - window.after(axis)))
+        padding[window.rank + axis] = needed
+    return window.padded(padding), extra
+
+
+def max_pool(emit: Emitter, x: Term, window: Window, ceil: bool) -> Term:
+    """Largest value of each window; cells outside the input never win."""
+    fitted, _ = _fitted(x, window, ceil)
+    return _pool(emit, f"nn.max_pool{window.rank}d", x, fitted)
+
+
+def average_pool(
+    emit: Emitter, x: Term, window: Window, ceil: bool, count_padding: bool
+) -> Term:
+    """Mean of each window, over the cells in the input, or over those in the padded input too.
+
+    Cells that only rounding up adds behind the padding never count.
+    """
+    name = f"nn.avg_pool{window.rank}d"
+    fitted, extra = _fitted(x, window, ceil)
+    if count_padding and any(extra):
+        inner = [(window.before(axis), window.after(axis)) for axis in range(window.rank)]
+        x = pad(emit, x, [(0, 0), (0, 0), *inner])
+        fitted = fitted.padded([*[0] * window.rank, *extra])
+        count_padding = False
+    return _pool(emit, name, x, fitted, count_include_pad=count_padding)
+
+
+def sum_pool(emit: Emitter, x: Term, window: Window, ceil: bool) -> Term:
+    """Sum of each window, cells outside the input counting 0."""
+    fitted, _ = _fitted(x, window, ceil)
+    mean = _pool(emit, f"nn.avg_pool{window.rank}d", x, fitted, count_include_pad=True)
+    return emit.call("multiply", mean, float(math.prod(window.kernel)))
+
+
+def _pool(emit: Emitter, name: str, x: Term, window: Window, **more: bool) -> Term:
+    return emit.call(
+        name,
+        x,
+        pool_size=window.kernel,
+        strides=window.strides,
+        dilation=window.dilation,
+        padding=window.padding,
+        ceil_mode=False,
+        **more,
+    )
+
+
+def max_pool_with_indices(emit: Emitter, x: Term, window: Window, ceil: bool) -> tuple[Term, Term]:
+    """Largest value of each window and its flat int64 index in the plane of spatial axes.
+
+    The first largest wins, and NaN wins over numbers. The windows' cells are visited one by one:
+    each is a strided slice of the padded input.
+    """
+    fitted, _ = _fitted(x, window, ceil)
+    spatial = tuple(static(dim) for dim in x.shape[2:])
+    counts = [output_size(size, fitted, axis, False) for axis, size in enumerate(spatial)]
+    widths = [(0, 0), (0, 0), *((fitted.before(i), fitted.after(i)) for i in range(window.rank))]
+    padded = pad(emit, x, widths, value=lowest(x.dtype))
+    plane = np.arange(math.prod(spatial), dtype=np.int64).reshape((1, 1, *spatial))
+    places = np.pad(plane, widths)
+    best: Term | None = None
+    index: Term | None = None
+    for cell in np.ndindex(*window.kernel):
+        begins = [at * step for at, step in zip(cell, window.dilation, strict=True)]
+        ends = [b + (n - 1) * s + 1 for b, n, s in zip(begins, counts, window.strides, strict=True)]
+        axes = range(2, 2 + window.rank)
+        value = slices(emit, padded, list(axes), begins, ends, window.strides)
+        cut = tuple(slice(b, e, s) for b, e, s in zip(begins, ends, window.strides, strict=True))
+        place = Term.constant(np.ascontiguousarray(places[(slice(None), slice(None), *cut)]))
+        if best is None or index is None:
+            best = value
+            index = emit.call("broadcast_to", place, shape=value.shape)
+            continue
+        wins = emit.call("greater", value, best)
+        if x.dtype.startswith(("float", "bfloat")):
+            wins = emit.call("logical_or", wins, emit.call("isnan", value))
+        best = emit.call("where", wins, value, best)
+        index = emit.call("where", wins, place, index)
+    assert best is not None
+    assert index is not None
+    return best, index
+
+
+def lowest(dtype: str) -> float | int:
+    """The smallest number of a dtype: minus infinity for floats."""
+    if dtype.startswith(("float", "bfloat")):
+        return -math.inf
+    return int(np.iinfo(dtype).min)

@@ -1,0 +1,181 @@
+"""Building IR while importing: every call is typed as it is made, and small constants fold.
+
+Types come from each operator's own type relation, so a converter sees shapes. What only depends on
+constants and on sizes (the shape arithmetic of exporters) is evaluated on the spot by the
+operators' references and never becomes a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ixion import op
+from ixion.base import dtype as dtypes
+from ixion.base.errors import IxionError, ModelFormatError
+from ixion.base.span import Span
+from ixion.frontend.term import Array, Term
+from ixion.ir import Call, Expr, Op, Tuple, TupleGetItem, TupleType, Type
+from ixion.op.define import InferArgs
+
+#: Calls on constants fold while no array has more elements: shape arithmetic, not weights.
+_FOLD_LIMIT = 1 << 16
+
+Number = int | float | bool
+Argument = Term | Number | Sequence[Term]
+
+
+class Emitter:
+    """Makes typed calls; `span` is the place of the model that what is made now comes from."""
+
+    def __init__(self) -> None:
+        self.span: Span | None = None
+
+    def constant(self, value: Any, dtype: str | None = None) -> Term:
+        """A constant of an array or a (nested) number; a Python number needs its dtype."""
+        return Term.constant(np.asarray(value, None if dtype is None else dtypes.to_numpy(dtype)))
+
+    def full(self, value: Number, shape: Sequence[int], dtype: str) -> Term:
+        """A constant tensor of one number."""
+        return Term.constant(np.full(tuple(shape), value, dtypes.to_numpy(dtype)))
+
+    def call(self, name: str, *args: Argument, **attrs: Any) -> Term:
+        """A call of operator `name`.
+
+        A sequence of terms is a tuple argument; a Python number is a scalar of the first tensor's
+        dtype. TypeInferenceError, naming the place, if the type relation does not hold.
+        """
+        parts = self._arguments(args)
+        call = op.call(name, *(_expression(part) for part in parts), **attrs)
+        return self._typed(call, parts)
+
+    def apply(self, operator: Op, attrs: Any, args: Sequence[Argument]) -> Term:
+        """A call of an operator with attributes made already."""
+        parts = self._arguments(args)
+        call = Call(operator, [_expression(part) for part in parts], attrs)
+        return self._typed(call, parts)
+
+    def tuple(self, terms: Sequence[Term]) -> Term:
+        """A tuple of terms."""
+        made = Tuple([term.expr for term in terms], span=self.span)
+        return Term(_with_type(made, TupleType([term.type for term in terms])), made.checked_type)
+
+    def item(self, term: Term, index: int) -> Term:
+        """Field `index` of a tuple."""
+        if isinstance(term, FoldedTuple):
+            return term.terms[index]
+        kind = term.type
+        assert isinstance(kind, TupleType)
+        value = term.value[index] if isinstance(term.value, tuple) else None
+        got = TupleGetItem(term.expr, index, span=self.span)
+        return Term(_with_type(got, kind.fields[index]), kind.fields[index], value)
+
+    def items(self, term: Term) -> tuple[Term, ...]:
+        """All fields of a tuple."""
+        kind = term.type
+        assert isinstance(kind, TupleType)
+        return tuple(self.item(term, index) for index in range(len(kind.fields)))
+
+    def _arguments(self, args: Sequence[Argument]) -> list[Term | list[Term]]:
+        first = next((arg for arg in args if isinstance(arg, Term)), None)
+        parts: list[Term | list[Term]] = []
+        for arg in args:
+            if isinstance(arg, Term):
+                parts.append(arg)
+            elif isinstance(arg, (int, float)):
+                assert first is not None
+                parts.append(self.constant(arg, first.dtype))
+            else:
+                parts.append(list(arg))
+        return parts
+
+    def _typed(self, call: Call, parts: list[Term | list[Term]]) -> Term:
+        operator = call.op
+        assert isinstance(operator, Op)
+        infer = operator.get_attr("FInfer")
+        args = InferArgs(
+            operator.name,
+            tuple(_type(part) for part in parts),
+            call.attrs,
+            tuple(_value(part) for part in parts),
+        )
+        try:
+            found = infer(args)
+        except IxionError as error:
+            error.where = error.where or self.span
+            raise
+        if found is None:
+            raise ModelFormatError(f"the type of {operator.name} cannot be inferred", where=self.span)
+        if isinstance(found.value, np.ndarray) and found.value.dtype != object:
+            return self.constant(found.value, found.type.dtype)
+        folded = _fold(operator, call.attrs, parts, found.type)
+        if folded is not None:
+            return folded
+        made = call.copy(span=self.span)
+        return Term(_with_type(made, found.type), found.type, found.value)
+
+
+class FoldedTuple(Term):
+    """A tuple of constants that never became a call."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        super().__init__(Tuple([]), TupleType([term.type for term in terms]))
+        self.terms = tuple(terms)
+        self._expr = None
+
+    @property
+    def expr(self) -> Expr:
+        if self._expr is None:
+            self._expr = _with_type(Tuple([term.expr for term in self.terms]), self.type)
+        return self._expr
+
+
+def _with_type(node: Any, kind: Type) -> Any:
+    node._set_checked_type(kind)
+    return node
+
+
+def _expression(part: Term | list[Term]) -> Expr:
+    if isinstance(part, Term):
+        return part.expr
+    return _with_type(Tuple([term.expr for term in part]), _type(part))
+
+
+def _type(part: Term | list[Term]) -> Type:
+    return part.type if isinstance(part, Term) else TupleType([term.type for term in part])
+
+
+def _value(part: Term | list[Term]) -> Any:
+    if isinstance(part, Term):
+        return part.value
+    values = tuple(term.value for term in part)
+    return None if any(value is None for value in values) else values
+
+
+def _fold(operator: Op, attrs: Any, parts: list[Term | list[Term]], kind: Type) -> Term | None:
+    terms = [term for part in parts for term in (part if isinstance(part, list) else [part])]
+    if not all(term.known and term.size <= _FOLD_LIMIT for term in terms):
+        return None
+    reference = operator.get_attr("FReference")
+    if reference is None or not _small(kind):
+        return None
+    arrays: list[Array] = [term.array for term in terms if term.array is not None]
+    result = reference(attrs, tuple(arrays), kind)
+    if isinstance(result, tuple):
+        return FoldedTuple([Term.constant(np.asarray(one)) for one in result])
+    return Term.constant(np.asarray(result))
+
+
+def _small(kind: Type) -> bool:
+    fields = kind.fields if isinstance(kind, TupleType) else (kind,)
+    total = 0
+    for one in fields:
+        size = 1
+        for dim in getattr(one, "shape", ()):
+            size *= dim if isinstance(dim, int) else _FOLD_LIMIT + 1
+        total += size
+    return total <= _FOLD_LIMIT

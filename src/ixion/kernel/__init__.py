@@ -1,0 +1,1 @@
+"""Schedules: how formed kernels become loop nests, fastest known way first."""

@@ -1,0 +1,161 @@
+"""Dense layers: ``out[m, n] = sum_k x[m, k] * w[n, k]`` with packed weights.
+
+Weights are packed ``[group][k][blocks * lanes]``.  A tile is some rows of ``x`` times some vectors
+of outputs.  With one row (batch 1) the kernel streams the weights once, so many blocks per group
+keep enough loads in flight; the product is then as fast as memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from ixion.base.target import Target
+from ixion.kernel.access import Access, Operand, Vectorizer
+from ixion.kernel.loops import decode
+from ixion.kernel.spatial import readdressed
+from ixion.kernel.tile import Accumulators, TileShape, choose_tile, even_tiles, multiply_step
+from ixion.te.expr import Expr, Var, minimum, substitute, wrap
+from ixion.te.simplify import simplify
+from ixion.te.stmt import Buffer, For, If, Kernel, Stmt, seq, unroll
+from ixion.te.tensor import Tensor
+
+UNROLL = 4
+
+
+def dense_tile(target: Target, lanes: int, rows: int, blocks: int) -> TileShape:
+    """Rows and vectors per tile; one row takes as many vectors as divide the outputs well."""
+    if rows > 1:
+        return choose_tile(target, lanes, rows, blocks)
+    best = min(range(4, 9), key=lambda b: (-(-blocks // b) * b, -b))
+    return TileShape(1, min(best, max(blocks, 1)))
+
+
+@dataclass(eq=False)
+class DenseNest:
+    """``out``'s last dim has ``columns`` elements, all dims before it make ``rows``."""
+
+    rows: int
+    depth: int
+    columns: int
+    lanes: int
+    tile: TileShape
+    source: Buffer
+    weights: Buffer
+    out: Tensor
+    place: Operand
+    access: Access
+    anchor: Tensor
+    chunk_rows: int
+    acc: Accumulators = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.acc = Accumulators.make("acc", self.tile, self.lanes, self.anchor.dtype)
+        self.group, self.chunk = Var("group"), Var("chunk")
+        self.blocks = -(-self.columns // self.lanes)
+        self.groups = -(-self.blocks // self.tile.blocks)
+        self.chunks = -(-self.rows // self.chunk_rows)
+        self._prepare_epilogue()
+
+    @property
+    def weight_size(self) -> int:
+        return self.groups * self.depth * self.tile.blocks * self.lanes
+
+    def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
+        task = Var("task")
+        parts = [(self.chunk, self.chunks), (self.group, self.groups)]
+        body = decode(task, parts, self._chunk_body())
+        tasks = self.chunks * self.groups
+        return Kernel(name, params, task, tasks, body, locals=(self.acc.buffer,))
+
+    def _chunk_body(self) -> Stmt:
+        whole = self.rows // self.chunk_rows
+        start = self.chunk * self.chunk_rows
+        same = self._rows(self.chunk_rows, start)
+        rest = self.rows - whole * self.chunk_rows
+        if rest == 0:
+            return same
+        return If(self.chunk < whole, same, self._rows(rest, wrap(whole * self.chunk_rows)))
+
+    def _rows(self, length: int, shift: Expr) -> Stmt:
+        """Tiles over ``length`` rows from ``shift`` on; equal ones become a loop."""
+        sizes = even_tiles(length, self.tile.pixels)
+        parts: list[Stmt] = []
+        at = 0
+        for size in sorted(set(sizes), reverse=True):
+            run, i = sizes.count(size), Var("tile")
+            if run == 1:
+                parts.append(self._tile(simplify(shift + at), size))
+            else:
+                parts.append(For(i, 0, run, self._tile(simplify(shift + i * size + at), size)))
+            at += run * size
+        return seq(*parts)
+
+    def _tile(self, row: Expr, size: int) -> Stmt:
+        k, u = Var("k"), Var("u")
+        full = self.depth // UNROLL * UNROLL
+        parts: list[Stmt] = [self.acc.clear()]
+        if full:
+            step = unroll(u, UNROLL, self._step(row, size, k, u))
+            parts.append(For(k, 0, full, step, step=UNROLL))
+        if self.depth > full:
+            parts.append(For(k, full, self.depth, self._step(row, size, k, wrap(0))))
+        return seq(*parts, self._finish(row, size))
+
+    def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
+        wide = self.tile.blocks * self.lanes
+        x = simplify(row * self.depth + k) + u
+        w = simplify(self.group * (self.depth * wide) + k * wide) + u * wide
+        return multiply_step(
+            self.acc, range(size), self.tile.blocks,
+            lambda b: self.weights.load(w + b * self.lanes, self.lanes),
+            lambda p: self.source.load(x + p * self.depth),
+        )  # fmt: skip
+
+    def _prepare_epilogue(self) -> None:
+        self.orow, self.block, lane = Var("orow"), Var("ob"), Var("lane")
+        self.pixel, self.part = Var("pixel"), Var("part")
+        shape = [int(d) for d in self.out.shape]  # type: ignore[arg-type]
+        ranges = {
+            self.orow: (0, self.rows - 1), self.block: (0, self.blocks - 1),
+            lane: (0, self.lanes - 1),
+        }  # fmt: skip
+        value = self.acc.buffer.load(self.pixel * self.tile.blocks + self.part)
+        self.access.given[self.anchor] = lambda index: value
+        tail = self.columns % self.lanes
+        column = self.block * self.lanes + lane
+        exact = {**ranges, lane: (0, tail - 1)} if tail and self.blocks == 1 else ranges
+        index = (*_unflatten(self.orow, shape[:-1]), column)
+        if tail:  # the last block is short: bounds hold for the lanes that count
+            self.access.limits[lane] = (self.block * self.lanes, self.columns)
+        element = self.access.element(self.out, index, exact)
+        self.count = minimum(wrap(self.columns) - self.block * self.lanes, self.lanes)
+        limit = self.count if tail else None
+        self.value = Vectorizer(lane, self.lanes, exact, limit).expr(element)
+        start = [substitute(i, {lane: wrap(0)}) for i in index]
+        self.at = simplify(self.place.layout.offset(shape, start), ranges)
+        self.limit = limit
+
+    def _finish(self, row: Expr, size: int) -> Stmt:
+        where = {
+            self.orow: row + self.pixel,
+            self.block: self.group * self.tile.blocks + self.part,
+        }
+        value = readdressed(substitute(self.value, where))
+        limit = None if self.limit is None else substitute(self.limit, where)
+        at = simplify(substitute(self.at, where))
+        store: Stmt = self.place.buffer.store(at, value, limit)
+        if self.blocks % self.tile.blocks:
+            store = If(self.group * self.tile.blocks + self.part < self.blocks, store)
+        pixels = For(self.pixel, 0, size, store, unrolled=True)
+        return For(self.part, 0, self.tile.blocks, pixels, unrolled=True)
+
+
+def _unflatten(row: Expr, dims: list[int]) -> list[Expr]:
+    """Logical indices of flat row number ``row``."""
+    index: list[Expr] = []
+    for d, n in enumerate(dims):
+        inner = prod(dims[d + 1 :])
+        part = row // inner
+        index.append(part % n if d else part)
+    return index

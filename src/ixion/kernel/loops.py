@@ -1,0 +1,168 @@
+"""Loop spaces: merging dims that every access walks alike, and cutting work into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ixion.te.expr import Expr, Load, Var, walk, wrap
+from ixion.te.simplify import Linear, Ranges, linear
+from ixion.te.stmt import Let, Stmt
+
+
+@dataclass(eq=False)
+class LoopSpace:
+    """Loop variables with extents, outermost first."""
+
+    vars: list[Var]
+    extents: list[int]
+
+    def ranges(self) -> dict[Var, tuple[int, int]]:
+        return {v: (0, max(n - 1, 0)) for v, n in zip(self.vars, self.extents, strict=True)}
+
+
+def loads_of(expr: Expr) -> list[Load]:
+    """Distinct loads of an expression DAG, in first-use order."""
+    seen: dict[int, Load] = {}
+    visited: set[int] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) in visited:
+            continue
+        visited.add(id(node))
+        if isinstance(node, Load):
+            seen.setdefault(id(node), node)
+        stack.extend(reversed(node.children()))
+    return list(seen.values())
+
+
+def _other_uses(expr: Expr, variables: set[Var]) -> set[Var]:
+    """Variables that occur as values, outside of any load's address."""
+    used: set[Var] = set()
+    visited: set[int] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) in visited or isinstance(node, Load):
+            continue
+        visited.add(id(node))
+        if isinstance(node, Var) and node in variables:
+            used.add(node)
+        stack.extend(node.children())
+    return used
+
+
+def merge(
+    space: LoopSpace, value: Expr, out_strides: Sequence[int], frozen: set[Var] | None = None
+) -> tuple[LoopSpace, Expr, list[int]]:
+    """Joins neighbouring loops that every load and the store walk as one.
+
+    Returns the smaller space, the value with its loads re-addressed and the store's strides.
+    """
+    ranges = space.ranges()
+    loads = loads_of(value)
+    forms = {id(load): linear(load.index, ranges) for load in loads}
+    strides = [list(out_strides)]
+    fixed = _other_uses(value, set(space.vars)) | (frozen or set())
+    for form in forms.values():
+        strides.append([_coefficient(form, v) for v in space.vars])
+        fixed |= _inside_atoms(form, space.vars)
+    groups = _groups(space, strides, fixed)
+    return _joined(space, value, strides[0], groups, forms)
+
+
+def _coefficient(form: Linear, var: Var) -> int:
+    return form.terms[var][1] if var in form.terms else 0
+
+
+def _inside_atoms(form: Linear, variables: Sequence[Var]) -> set[Var]:
+    names = set(variables)
+    return {
+        node
+        for atom, _ in form.terms.values()
+        if not isinstance(atom, Var)
+        for node in walk(atom)
+        if isinstance(node, Var) and node in names
+    }
+
+
+def _groups(space: LoopSpace, strides: list[list[int]], fixed: set[Var]) -> list[list[int]]:
+    """Positions of the dims that form each new loop."""
+    groups: list[list[int]] = []
+    for d, (v, n) in enumerate(zip(space.vars, space.extents, strict=True)):
+        if n == 1 and v not in fixed:
+            continue
+        last = groups[-1][-1] if groups else None
+        joins = (
+            last is not None
+            and v not in fixed
+            and space.vars[last] not in fixed
+            and all(s[last] == s[d] * n for s in strides)
+        )
+        if joins:
+            groups[-1].append(d)
+        else:
+            groups.append([d])
+    return groups
+
+
+def _joined(
+    space: LoopSpace, value: Expr, out: list[int], groups: list[list[int]],
+    forms: dict[int, Linear],
+) -> tuple[LoopSpace, Expr, list[int]]:
+    new = LoopSpace([], [])
+    for group in groups:
+        extent = 1
+        for d in group:
+            extent *= space.extents[d]
+        new.vars.append(space.vars[group[-1]])
+        new.extents.append(extent)
+    kept = set(new.vars)
+    dropped = {v for v in space.vars if v not in kept}
+
+    def readdress(load: Load) -> Load:
+        form = forms[id(load)]
+        terms = {k: t for k, t in form.terms.items() if k not in dropped}
+        return Load(load.buffer, Linear(form.const, terms).expr(), load.lanes, load.stride)
+
+    return new, _map_loads(value, readdress, {}), [out[g[-1]] for g in groups]
+
+
+def _map_loads(expr: Expr, fn: object, memo: dict[int, Expr]) -> Expr:
+    if id(expr) in memo:
+        return memo[id(expr)]
+    if isinstance(expr, Load):
+        new: Expr = fn(expr)  # type: ignore[operator]
+    else:
+        children = expr.children()
+        mapped = [_map_loads(c, fn, memo) for c in children]
+        same = all(a is b for a, b in zip(children, mapped, strict=True))
+        new = expr if same else expr.rebuild(mapped)
+    memo[id(expr)] = new
+    return new
+
+
+def decode(task: Var, parts: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
+    """Names each part of a task number (outermost first, row-major) around ``body``."""
+    rest: Expr = task
+    lets: list[tuple[Var, Expr]] = []
+    for i, (var, extent) in enumerate(reversed(parts)):
+        last = i == len(parts) - 1
+        lets.append((var, rest if last else rest % extent))
+        rest = rest // extent
+    for var, value in lets:
+        body = Let(var, value, body)
+    return body
+
+
+def affine(variables: Sequence[Var], strides: Sequence[int]) -> Expr:
+    """``sum(variable * stride)``."""
+    total: Expr = wrap(0)
+    for v, s in zip(variables, strides, strict=True):
+        total = total + v * s
+    return total
+
+
+def empty_ranges() -> Ranges:
+    return {}

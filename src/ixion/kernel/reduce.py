@@ -1,0 +1,202 @@
+"""Reductions, and elementwise work on their results, without a template of their own.
+
+Two ways: lanes along the output (each lane folds its own element, good when neighbours in the
+output are neighbours in the input) or lanes along the innermost reduce axis (partial results are
+folded across lanes at the end).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ixion.kernel.access import Access, Operand, Vectorizer, stride_of
+from ixion.kernel.injective import GRAIN, element_space
+from ixion.kernel.loops import LoopSpace, affine, decode, loads_of
+from ixion.te.expr import (
+    Compare,
+    Const,
+    Expr,
+    HorizontalReduce,
+    Load,
+    Ramp,
+    Reduce,
+    Select,
+    Var,
+    binary,
+    broadcast,
+    minimum,
+    substitute,
+    wrap,
+)
+from ixion.te.simplify import const_value
+from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
+from ixion.te.tensor import Tensor
+
+
+def reductions_of(expr: Expr) -> list[Reduce]:
+    """Outermost reductions of an expression DAG."""
+    found: dict[int, Reduce] = {}
+    visited: set[int] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) in visited:
+            continue
+        visited.add(id(node))
+        if isinstance(node, Reduce):
+            found.setdefault(id(node), node)
+        else:
+            stack.extend(reversed(node.children()))
+    return list(found.values())
+
+
+def identity_of(kind: str, dtype: str, lanes: int) -> Expr:
+    """The neutral element of a fold, in every lane."""
+    from ixion.te.evaluate import identity
+
+    return Const(identity(kind, dtype).item(), dtype, lanes)
+
+
+def generic_reduce(
+    name: str, out: Tensor, place: Operand, access: Access, lanes: int, params: tuple[Buffer, ...]
+) -> Kernel:
+    """A kernel for an element value that holds reductions (none nested in another)."""
+    space, value, strides = element_space(out, place, access)
+    if not space.vars:
+        space, strides = LoopSpace([Var("i")], [1]), [1]
+    folds = reductions_of(value)
+    builder = _Builder(space, value, folds, place.buffer, lanes)
+    task, row = Var("task"), Var("row")
+    if builder.along_output():
+        inner, rows = builder.output_line(), prod(space.extents[:-1])
+        outer = list(zip(space.vars[:-1], space.extents[:-1], strict=True))
+        body = Let(builder.origin, affine(space.vars[:-1], strides[:-1]), inner)
+        work = builder.work() * space.extents[-1]
+    else:
+        rows = prod(space.extents)
+        outer = list(zip(space.vars, space.extents, strict=True))
+        body = Let(builder.origin, affine(space.vars, strides), builder.fold_line())
+        work = builder.work()
+    group = min(rows, max(1, GRAIN // max(work, 1)))
+    loop = For(
+        row, task * group, minimum((task + 1) * group, rows),
+        decode(row, outer, body) if outer else body,
+    )
+    return Kernel(name, params, task, -(-rows // group), loop, locals=tuple(builder.registers))
+
+
+class _Builder:
+    def __init__(
+        self, space: LoopSpace, value: Expr, folds: list[Reduce], out: Buffer, lanes: int
+    ) -> None:
+        self.space, self.value, self.folds, self.out, self.lanes = space, value, folds, out, lanes
+        self.origin = Var("origin")
+        self.registers: list[Buffer] = []
+
+    def work(self) -> int:
+        return sum(prod(const_value(e) or 0 for _, e in f.axes) for f in self.folds)
+
+    def along_output(self) -> bool:
+        """Whether lanes go along the innermost output loop."""
+        if self.space.extents[-1] < self.lanes // 2:
+            return False
+        inner, axis = self.space.vars[-1], self.folds[0].axes[-1][0]
+        ranges = self.ranges()
+        loads = [load for f in self.folds for load in loads_of(f.body)]
+        if all(stride_of(x.index, inner, ranges) in (0, 1) for x in loads):
+            return True
+        return not any(stride_of(x.index, axis, ranges) == 1 for x in loads)
+
+    def ranges(self) -> dict[Var, tuple[int, int]]:
+        known = self.space.ranges()
+        for f in self.folds:
+            for v, e in f.axes:
+                known[v] = (0, max((const_value(e) or 1) - 1, 0))
+        return known
+
+    def register(self, dtype: str, lanes: int) -> Buffer:
+        buffer = Buffer(f"acc{len(self.registers)}", dtype, "register", 1, lanes)
+        self.registers.append(buffer)
+        return buffer
+
+    def output_line(self) -> Stmt:
+        inner, i = self.space.vars[-1], Var("i")
+        length = self.space.extents[-1]
+        full = length // self.lanes * self.lanes
+        parts: list[Stmt] = []
+        if full:
+            parts.append(For(i, 0, full, self._output_piece(inner, i, None), step=self.lanes))
+        if length > full:
+            parts.append(self._output_piece(inner, wrap(full), length - full))
+        return seq(*parts)
+
+    def _output_piece(self, inner: Var, at: Expr, count: int | None) -> Stmt:
+        lane = Var("lane")
+        ranges = {**self.ranges(), lane: (0, (count or self.lanes) - 1)}
+        limit = wrap(count) if count is not None else None
+        vec = Vectorizer(lane, self.lanes, ranges, limit)
+        parts: list[Stmt] = []
+        moved = substitute(self.value, {inner: at + lane})
+        for fold in reductions_of(moved):
+            acc = self.register(fold.dtype, self.lanes)
+            step = acc.store(0, binary(fold.kind, acc.load(0), vec.expr(fold.body)))
+            parts.append(acc.store(0, identity_of(fold.kind, fold.dtype, self.lanes)))
+            parts.append(_loops(fold.axes, step))
+            vec.done[id(fold)] = acc.load(0)
+            vec.keep.append(fold)
+        parts.append(self.out.store(self.origin + at, vec.expr(moved), limit))
+        return seq(*parts)
+
+    def fold_line(self) -> Stmt:
+        """One output element, lanes along each fold's innermost axis."""
+        parts: list[Stmt] = []
+        results: dict[int, Expr] = {}
+        for fold in self.folds:
+            acc = self.register(fold.dtype, self.lanes)
+            parts.append(acc.store(0, identity_of(fold.kind, fold.dtype, self.lanes)))
+            parts.append(self._fold(fold, acc))
+            results[id(fold)] = HorizontalReduce(fold.kind, acc.load(0))
+        parts.append(self.out.store(self.origin, _replace(self.value, results)))
+        return seq(*parts)
+
+    def _fold(self, fold: Reduce, acc: Buffer) -> Stmt:
+        axis, extent = fold.axes[-1][0], const_value(fold.axes[-1][1]) or 0
+        full = extent // self.lanes * self.lanes
+        i = Var("k")
+        parts: list[Stmt] = []
+        if full:
+            parts.append(For(i, 0, full, self._fold_piece(fold, acc, axis, i, None),
+                             step=self.lanes))
+        if extent > full:
+            parts.append(self._fold_piece(fold, acc, axis, wrap(full), extent - full))
+        return _loops(fold.axes[:-1], seq(*parts)) if parts else seq()
+
+    def _fold_piece(
+        self, fold: Reduce, acc: Buffer, axis: Var, at: Expr, count: int | None
+    ) -> Stmt:
+        lane = Var("lane")
+        ranges = {**self.ranges(), lane: (0, (count or self.lanes) - 1)}
+        limit = wrap(count) if count is not None else None
+        body = substitute(fold.body, {axis: at + lane})
+        vector = Vectorizer(lane, self.lanes, ranges, limit).expr(body)
+        if count is not None:
+            inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
+            vector = Select(inside, vector, identity_of(fold.kind, fold.dtype, self.lanes))
+        return acc.store(0, binary(fold.kind, acc.load(0), vector))
+
+
+def _loops(axes: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:
+    for v, extent in reversed(axes):
+        body = For(v, 0, extent, body)
+    return body
+
+
+def _replace(expr: Expr, results: dict[int, Expr]) -> Expr:
+    if id(expr) in results:
+        return results[id(expr)]
+    if isinstance(expr, Load) or not expr.children():
+        return expr
+    new = expr.rebuild([_replace(c, results) for c in expr.children()])
+    results[id(expr)] = new
+    return new

@@ -1,0 +1,114 @@
+"""Softmax and log-softmax along a contiguous axis: three passes over a row that stays in cache.
+
+The row's maximum is subtracted first, so that no exponential overflows; a row of -inf gives NaN,
+as the definition does.  Source: the usual stable form, e.g. Goodfellow et al., Deep Learning, 4.1.
+"""
+
+from __future__ import annotations
+
+from ixion.te.expr import (
+    Compare,
+    Expr,
+    HorizontalReduce,
+    Ramp,
+    Select,
+    Var,
+    binary,
+    broadcast,
+    intrinsic,
+    minimum,
+    wrap,
+)
+from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
+from ixion.kernel.reduce import identity_of
+
+GRAIN = 2048
+
+
+def softmax_kernel(
+    name: str, rows: int, length: int, source: Buffer, out: Buffer, lanes: int, log: bool
+) -> Kernel:
+    """``rows`` independent rows of ``length`` neighbouring elements."""
+    builder = _Softmax(length, source, out, lanes, log)
+    task, row = Var("task"), Var("row")
+    group = min(rows, max(1, GRAIN // length))
+    loop = For(row, task * group, minimum((task + 1) * group, rows), builder.row(row))
+    return Kernel(name, (out, source), task, -(-rows // group), loop, locals=builder.registers)
+
+
+class _Softmax:
+    def __init__(self, length: int, source: Buffer, out: Buffer, lanes: int, log: bool) -> None:
+        self.length, self.source, self.out, self.log = length, source, out, log
+        self.lanes = lanes
+        self.top = Buffer("top", source.dtype, "register", 1, lanes)
+        self.total = Buffer("total", source.dtype, "register", 1, lanes)
+        self.registers = (self.top, self.total)
+
+    def row(self, row: Var) -> Stmt:
+        base, m, s = Var("base"), Var("m", self.source.dtype), Var("s", self.source.dtype)
+        last = self._log_pass(base, m, s) if self.log else self._scale_pass(base, s)
+        sums = seq(self._clear(self.total, "add"), self._sum_pass(base, m))
+        tail = Let(s, HorizontalReduce("add", self.total.load(0)), last)
+        after = Let(m, HorizontalReduce("max", self.top.load(0)), seq(sums, tail))
+        first = seq(self._clear(self.top, "max"), self._max_pass(base), after)
+        return Let(base, row * self.length, first)
+
+    def _clear(self, acc: Buffer, kind: str) -> Stmt:
+        return acc.store(0, identity_of(kind, acc.dtype, self.lanes))
+
+    def _each(self, piece: object) -> Stmt:
+        """Whole vectors in a loop, then the short rest."""
+        i = Var("i")
+        full = self.length // self.lanes * self.lanes
+        parts: list[Stmt] = []
+        if full:
+            parts.append(For(i, 0, full, piece(i, None), step=self.lanes))  # type: ignore[operator]
+        if self.length > full:
+            parts.append(piece(wrap(full), self.length - full))  # type: ignore[operator]
+        return seq(*parts)
+
+    def _load(self, buffer: Buffer, at: Expr, count: int | None) -> Expr:
+        return buffer.load(at, self.lanes, count=None if count is None else wrap(count))
+
+    def _kept(self, value: Expr, count: int | None, kind: str) -> Expr:
+        if count is None:
+            return value
+        inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
+        return Select(inside, value, identity_of(kind, value.dtype, self.lanes))
+
+    def _max_pass(self, base: Var) -> Stmt:
+        def piece(at: Expr, count: int | None) -> Stmt:
+            x = self._kept(self._load(self.source, base + at, count), count, "max")
+            return self.top.store(0, binary("max", self.top.load(0), x))
+
+        return self._each(piece)
+
+    def _sum_pass(self, base: Var, m: Var) -> Stmt:
+        def piece(at: Expr, count: int | None) -> Stmt:
+            x = self._load(self.source, base + at, count)
+            e = Var("e", x.dtype, self.lanes)
+            keep = self._kept(e, count, "add")
+            add = self.total.store(0, binary("add", self.total.load(0), keep))
+            limit = None if count is None else wrap(count)
+            save = () if self.log else (self.out.store(base + at, e, limit),)
+            return Let(e, intrinsic("exp", binary("sub", x, m)), seq(add, *save))
+
+        return self._each(piece)
+
+    def _scale_pass(self, base: Var, s: Var) -> Stmt:
+        def piece(at: Expr, count: int | None) -> Stmt:
+            x = self._load(self.out, base + at, count)
+            limit = None if count is None else wrap(count)
+            return self.out.store(base + at, binary("div", x, s), limit)
+
+        return self._each(piece)
+
+    def _log_pass(self, base: Var, m: Var, s: Var) -> Stmt:
+        shift = Var("shift", m.dtype)
+
+        def piece(at: Expr, count: int | None) -> Stmt:
+            x = self._load(self.source, base + at, count)
+            limit = None if count is None else wrap(count)
+            return self.out.store(base + at, binary("sub", binary("sub", x, m), shift), limit)
+
+        return Let(shift, intrinsic("log", s), self._each(piece))

@@ -1,0 +1,13 @@
+"""Operators: the registry filled in, and Relay-style functions that build calls."""
+
+from ixion.op.abroad import Names, by_aten_name, by_onnx_name, by_pnnx_name
+from ixion.op.activation import clip
+from ixion.op.binary import (
+    add,
+    where,
+)
+from ixion.op import reshape, shape, conv, unary, binary
+from ixion.op.call import call
+from ixion.op.cast import cast, cast_like, reinterpret
+from ixion.op.compare import Accumulation, Exact, Ulp
+from ixion.op.define import InferArgs, Inferred, OpPattern, define, moves

@@ -1,0 +1,260 @@
+"""One declarative form per operator, turned into attributes of the registry.
+
+``define`` states everything about an op in one place and stores it under these keys:
+
+==============  ===================================================================================
+FInfer          ``(InferArgs) -> Inferred | None``
+FReference      ``(attrs, arrays, out_type) -> array or tuple``: numpy, float64 inside, rounded once
+FTVMCompute     ``(attrs, te tensors, out_type) -> te tensor or tuple``
+TOpPattern      ``OpPattern`` (Relay's numbers)
+TCompare        ``Exact | Ulp | Accumulation``
+FMacCount       ``(attrs, arg types, out type) -> int``
+TNames          ``Names``: what other formats call it
+FSamples        ``(Draw) -> Sample``: generated calls for the sweep
+==============  ===================================================================================
+
+References and computes take tuple arguments opened: ``concatenate`` of three tensors gets three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from ixion.base.errors import TypeInferenceError
+from ixion.ir.attrs import Attrs
+from ixion.ir.op import Op, register_op
+from ixion.ir.types import TensorType, TupleType, Type
+from ixion.op import abroad
+from ixion.op.abroad import Names
+from ixion.op.compare import Compare, Exact
+from ixion.op.sample import Sampler
+from ixion.op.value import Value, as_objects, is_concrete, settle
+
+__all__ = ["InferArgs", "Inferred", "Names", "OpPattern", "define", "moves"]
+
+# The largest tensor whose symbolic value is tracked: shapes, axes, slice bounds.
+VALUE_LIMIT = 1024
+
+
+class OpPattern(IntEnum):
+    """How an op may be fused; the numbers are Relay's."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class InferArgs:
+    """What a type relation sees.
+
+    ``types``: one per argument, None while unknown.  ``values``: per argument None, or the value
+    of a small integer or bool tensor as an array of ints or of dims (dtype object); a tuple of
+    these for a tuple argument.
+    """
+
+    op: str
+    types: tuple[Type | None, ...]
+    attrs: Any = None
+    values: tuple[Value, ...] = ()
+
+    def tensor(self, index: int = 0) -> TensorType:
+        """Type of argument ``index``; raises TypeInferenceError when it is not a tensor."""
+        if index >= len(self.types):
+            self.fail("too few arguments", found=f"{len(self.types)}")
+        kind = self.types[index]
+        if not isinstance(kind, TensorType):
+            self.fail(f"argument {index} must be a tensor", found=str(kind))
+        return kind
+
+    def fields(self, index: int = 0) -> tuple[TensorType, ...]:
+        """Types of the tensors of tuple argument ``index``; raises TypeInferenceError."""
+        kind = self.types[index]
+        if not isinstance(kind, TupleType) or not kind.fields:
+            self.fail(f"argument {index} must be a tuple of tensors", found=str(kind))
+        for one in kind.fields:
+            if not isinstance(one, TensorType):
+                self.fail(f"argument {index} must hold tensors only", found=str(kind))
+        return tuple(one for one in kind.fields if isinstance(one, TensorType))
+
+    def value(self, index: int) -> np.ndarray[Any, Any] | None:
+        """Known value of tensor argument ``index`` as an object array, or None."""
+        value = self.values[index] if index < len(self.values) else None
+        return None if value is None else as_objects(value)
+
+    def ints(self, index: int) -> tuple[int, ...] | None:
+        """Value of argument ``index`` as plain ints, flattened; None unless all are known."""
+        value = self.value(index)
+        if value is None or not is_concrete(value):
+            return None
+        return tuple(int(v) for v in value.ravel())
+
+    def fail(
+        self, rule: str, *, expected: object = None, found: object = None, hint: str | None = None
+    ) -> Any:
+        """Raises TypeInferenceError naming the op and the rule."""
+        raise TypeInferenceError(
+            f"{self.op}: {rule}",
+            expected=None if expected is None else str(expected),
+            found=None if found is None else str(found),
+            hint=hint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """A result type; the result's symbolic value when known; types for untyped arguments."""
+
+    type: Type
+    value: Value = None
+    arg_types: tuple[Type | None, ...] | None = None
+
+
+Infer = Callable[[InferArgs], "Type | Inferred | None"]
+Completes = Callable[[InferArgs], "tuple[Type | None, ...]"]
+Symbolic = Callable[[InferArgs, Type, "Reference | None"], Value]
+Reference = Callable[[Any, "tuple[np.ndarray[Any, Any], ...]", Any], Any]
+Compute = Callable[[Any, "tuple[Any, ...]", Any], Any]
+Macs = Callable[[Any, "tuple[Type, ...]", Any], int]
+Input = str | tuple[str, str]
+
+
+def define(
+    name: str,
+    *,
+    inputs: Sequence[Input],
+    pattern: OpPattern | None,
+    level: int,
+    infer: Infer,
+    doc: str,
+    attrs: type[Attrs] | None = None,
+    reference: Reference | None = None,
+    compute: Compute | None = None,
+    compare: Compare | None = None,
+    names: Names | None = None,
+    macs: Macs | None = None,
+    completes: Completes | None = None,
+    symbolic: Symbolic | None = None,
+    samples: Sampler | None = None,
+    num_inputs: int | None = None,
+    num_outputs: int | Callable[[Any], int] = 1,
+    **extra: Any,
+) -> Op:
+    """Registers an op and returns it.
+
+    ``inputs``: argument names, or (name, type word) pairs.  ``completes`` gives the types that
+    attributes and known arguments imply for arguments without one (a weight's shape).
+    ``symbolic`` computes the value of a small integer result, see ``moves``.  ``extra`` entries
+    become further op attributes.  Raises RegistryError when ``name`` is defined twice.
+    """
+    op = register_op(name).describe(doc).set_support_level(level)
+    for one in inputs:
+        op.add_argument(*((one, "Tensor") if isinstance(one, str) else one), "")
+    op.set_num_inputs(len(inputs) if num_inputs is None else num_inputs)
+    op.set_num_outputs(num_outputs)
+    if attrs is not None:
+        op.set_attrs_type(attrs)
+    op.set_attr("FInfer", _infer_with_values(name, infer, completes, symbolic, reference))
+    op.set_attr("TCompare", compare or Exact())
+    optional = {
+        "TOpPattern": pattern,
+        "FReference": None if reference is None else _quiet(reference),
+        "FTVMCompute": compute,
+        "FMacCount": macs,
+        "FSamples": samples,
+        "TNames": names,
+        **extra,
+    }
+    for key, value in optional.items():
+        if value is not None:
+            op.set_attr(key, value)
+    if names is not None:
+        abroad.add(name, names)
+    return op
+
+
+def moves(*concrete: int) -> Symbolic:
+    """Symbolic value of an op that only moves elements: its reference over arrays of dims.
+
+    Arguments at the positions ``concrete`` (indices, conditions) must be known numbers.
+    """
+
+    def symbolic(args: InferArgs, out: Type, reference: Reference | None) -> Value:
+        arrays: list[np.ndarray[Any, Any]] = []
+        for i, value in enumerate(args.values):
+            parts = value if isinstance(value, tuple) else (value,)
+            for part in parts:
+                objects = as_objects(part)
+                if i in concrete and not is_concrete(objects):
+                    return None
+                arrays.append(objects.astype(np.int64) if i in concrete else objects)
+        return reference(args.attrs, tuple(arrays), out) if reference else None
+
+    return symbolic
+
+
+def _infer_with_values(
+    name: str,
+    infer: Infer,
+    completes: Completes | None,
+    symbolic: Symbolic | None,
+    reference: Reference | None,
+) -> Callable[[InferArgs], Inferred | None]:
+    def run(args: InferArgs) -> Inferred | None:
+        assigned = None
+        if any(t is None for t in args.types):
+            if completes is None:
+                return None
+            assigned = completes(args)
+            if any(t is None for t in assigned):
+                return None
+            args = replace(args, types=assigned)
+        found = infer(args)
+        if found is None:
+            return None
+        out = found if isinstance(found, Inferred) else Inferred(found)
+        if out.value is None and symbolic is not None and _tracked(args, out.type):
+            out = replace(out, value=settle(symbolic(args, out.type, reference)))
+        return out if assigned is None else replace(out, arg_types=assigned)
+
+    run.__name__ = run.__qualname__ = f"infer_{name}"
+    return run
+
+
+def _tracked(args: InferArgs, out: Type) -> bool:
+    """Whether every argument's value is known and the results are small enough to follow."""
+    if len(args.values) != len(args.types) or not args.values:
+        return False
+    for value in args.values:
+        parts = value if isinstance(value, tuple) else (value,)
+        if any(part is None for part in parts):
+            return False
+    for kind in out.fields if isinstance(out, TupleType) else (out,):
+        if not isinstance(kind, TensorType) or not all(isinstance(d, int) for d in kind.shape):
+            return False
+        size = 1
+        for d in kind.shape:
+            size *= int(d)
+        if size > VALUE_LIMIT or not kind.dtype.startswith(("int", "uint", "bool")):
+            return False
+    return True
+
+
+def _quiet(reference: Reference) -> Reference:
+    """References divide by zero and overflow on purpose; numpy's warnings say nothing here."""
+
+    def run(attrs: Any, inputs: tuple[np.ndarray[Any, Any], ...], out_type: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return reference(attrs, inputs, out_type)
+
+    run.__name__ = run.__qualname__ = getattr(reference, "__name__", "reference")
+    return run

@@ -1,0 +1,1 @@
+"""Running compiled programs: step table, arena, threads, executable, caches, profiler."""

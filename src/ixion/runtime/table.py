@@ -1,0 +1,140 @@
+"""A program's steps as the flat int64 table the sequencer walks, and its distinct slot windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ixion.base.abi import (
+    CLOCK_WEIGHT,
+    MAX_LOOPS,
+    STEP_BYTES,
+    STEP_WORDS,
+    Opcode,
+    StepWord,
+    WorkerWord,
+)
+from ixion.base.errors import CodegenError
+from ixion.runtime.program import Program, Slot, Step
+
+#: Nanoseconds of one thread's work below which a further thread is not worth a barrier.
+SHARE = 2_000.0
+#: Weight of a step of unknown cost: the clock is read after this many of them.
+_UNKNOWN_WEIGHT = CLOCK_WEIGHT // 16
+
+
+@dataclass(frozen=True)
+class Table:
+    """`words`: int64[steps + 1, 8], the last row END. `slots`: all windows, one after the other.
+
+    `windows[i]` is the place of step i's first slot in `slots`. `shared`: whether any step wants
+    more than one thread.
+    """
+
+    words: npt.NDArray[np.int64]
+    slots: tuple[Slot, ...]
+    windows: tuple[int, ...]
+    shared: bool
+
+
+def build_table(program: Program, address: Callable[[str], int], threads: int) -> Table:
+    """Lay out `program.steps` for up to `threads` threads; `address` finds kernels.
+
+    Steps too small to share run on the caller. Between two of those in a row no barrier is needed,
+    nor before the end or a host step, where all workers meet anyway. A value that a branch or loop
+    reads is waited for.
+    """
+    slots, windows = _windows(program.steps)
+    words = np.zeros((len(program.steps) + 1, STEP_WORDS), np.int64)
+    limits = [_limit(step, threads) for step in program.steps]
+    barriers = _barriers(program.steps, limits)
+    for number, step in enumerate(program.steps):
+        row = words[number]
+        row[StepWord.OPCODE // 8] = Opcode[step.kind.upper()]
+        row[StepWord.SLOTS // 8] = windows[number] * 8
+        if step.kind == "call":
+            kernel, barrier = address(step.kernel), barriers[number]
+            _fill_call(row, step, kernel, limits[number], barrier, threads)
+        elif step.kind != "host":
+            _fill_control(row, step)
+    return Table(words, slots, windows, any(limit > 1 for limit in limits))
+
+
+def _windows(steps: Sequence[Step]) -> tuple[tuple[Slot, ...], tuple[int, ...]]:
+    """Equal windows are stored once."""
+    known: dict[tuple[Slot, ...], int] = {}
+    slots: list[Slot] = []
+    windows = []
+    for step in steps:
+        if step.slots not in known:
+            known[step.slots] = len(slots)
+            slots.extend(step.slots)
+        windows.append(known[step.slots])
+    return tuple(slots), tuple(windows)
+
+
+def _limit(step: Step, threads: int) -> int:
+    if step.kind != "call":
+        return 0
+    worth = int(step.cost / SHARE) if step.cost > 0 else threads
+    return max(1, min(threads, step.tasks, worth))
+
+
+def _barriers(steps: Sequence[Step], limits: Sequence[int]) -> list[bool]:
+    """Which steps keep their barrier.
+
+    A barrier left out after a step of the caller alone is owed by the next one. It can't be left
+    out while an earlier shared step may still be running.
+    """
+    targets = {step.target for step in steps}
+    kept = []
+    owed, running = False, False
+    for number, step in enumerate(steps):
+        running = running or number in targets
+        following = _following(steps, limits, targets, number)
+        wanted = step.kind == "call" and (step.barrier or owed or following == "read")
+        skipped = limits[number] == 1 and following == "alone" and not running
+        kept.append(wanted and following != "end" and not skipped)
+        owed = wanted and skipped
+        running = not kept[-1] and (running or limits[number] != 1)
+    return kept
+
+
+def _following(steps: Sequence[Step], limits: Sequence[int], targets: set[int], number: int) -> str:
+    """What comes after a step: "end", "read", "alone" or "any"."""
+    after = number + 1
+    if after in targets:
+        return "any"
+    if after == len(steps) or steps[after].kind == "host":
+        return "end"
+    if steps[after].kind in ("branch", "loop"):
+        return "read"
+    return "alone" if steps[after].kind == "call" and limits[after] == 1 else "any"
+
+
+def _fill_call(
+    row: npt.NDArray[np.int64], step: Step, kernel: int, limit: int, barrier: bool, threads: int
+) -> None:
+    if not barrier and limit > 1:
+        # Workers that sat a step out could claim later tasks of one that is still busy with it.
+        limit = threads
+    row[StepWord.KERNEL // 8] = kernel
+    row[StepWord.TASKS // 8] = step.tasks
+    row[StepWord.LIMIT // 8] = limit
+    row[StepWord.BARRIER // 8] = barrier
+    row[StepWord.WEIGHT // 8] = int(min(step.cost, 1e15)) if step.cost > 0 else _UNKNOWN_WEIGHT
+
+
+def _fill_control(row: npt.NDArray[np.int64], step: Step) -> None:
+    if not 0 <= step.counter < MAX_LOOPS:
+        raise CodegenError("loops nested too deep", where=step.label, found=step.counter)
+    row[StepWord.TARGET // 8] = step.target
+    row[StepWord.COUNTER // 8] = WorkerWord.COUNTERS + 16 * step.counter
+    if step.kind in ("branch", "loop"):
+        direct = step.slots[0].kind == "imm"
+        row[StepWord.WIDTH // 8] = 0 if direct else step.width
+
+

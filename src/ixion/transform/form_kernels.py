@@ -1,0 +1,279 @@
+"""FormKernels: every call of the main dataflow becomes part of one *formed kernel*.
+
+A formed kernel is a function with attributes ``Primitive`` and ``kernel`` (the op that decides how
+it is scheduled).  Unlike Relay's FuseOps it may follow a convolution, product, pooling, reduction
+or concatenation with any elementwise work up to the next value that others need, including
+diamonds such as ``x * sigmoid(x)``: the immediate post-dominator of a value is the first one
+through which everything computed from it passes, so taking all that lies between into the kernel
+can neither make a cycle nor compute anything twice.
+
+Scalar constants stay inside the function; other operands become parameters, so that equal kernels
+of different layers are structurally equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+from typing import ClassVar
+
+from ixion.analysis.dominators import ForwardGraph, PostDominators
+from ixion.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    post_order_visit,
+)
+from ixion.op.define import OpPattern
+from ixion.transform.context import PassContext
+from ixion.transform.pass_info import PassInfo
+from ixion.transform.pass_infra import FunctionPass
+from ixion.transform.registry import register_pass
+
+LIMIT = 48  # calls in one kernel
+VIEWS = frozenset(("reshape", "squeeze", "expand_dims", "nn.batch_flatten", "copy"))
+# Ops with a schedule of their own that can take elementwise work on their result.
+HEADS = frozenset(
+    "nn.conv1d nn.conv2d nn.conv2d_transpose nn.dense nn.batch_matmul nn.matmul concatenate"
+    " nn.max_pool2d nn.avg_pool2d nn.global_avg_pool2d nn.global_max_pool2d"
+    " nn.adaptive_avg_pool2d nn.max_pool1d nn.avg_pool1d".split()
+)
+# Ops that stand alone: several passes over their data.
+ALONE = frozenset(("nn.softmax", "nn.log_softmax", "nn.fast_softmax"))
+
+
+def has_compute(call: Call) -> bool:
+    """Whether the op says what its elements are (else Python does it, as a host step)."""
+    return isinstance(call.op, Op) and call.op.get_attr("FTVMCompute") is not None
+
+
+@dataclass(eq=False)
+class _Group:
+    kind: str
+    nodes: set[int]
+    last: int
+    calls: list[Call] = field(default_factory=list)
+
+
+@register_pass("FormKernels")
+@dataclass(frozen=True)
+class FormKernels(FunctionPass):
+    """Turns a typed dataflow function into calls of formed kernels."""
+
+    info: ClassVar[PassInfo] = PassInfo(0, "FormKernels", ["InferType"])
+
+    def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        if func.attrs is not None and func.attrs.get("Primitive"):
+            return func
+        body = _Former(func).run()
+        return func if body is func.body else func.copy(body=body)
+
+
+class _Former:
+    def __init__(self, func: Function) -> None:
+        self.func = func
+        self.nodes: list[Expr] = []
+        post_order_visit(func.body, self._note)
+        self.nodes = [n for n in self.nodes if isinstance(n, (Call, Tuple, TupleGetItem))]
+        self.index = {id(n): i for i, n in enumerate(self.nodes)}
+        self.groups: dict[int, _Group] = {}
+
+    def _note(self, node: Expr) -> None:
+        self.nodes.append(node)
+
+    def run(self) -> Expr:
+        self.graph = self._graph()
+        self.doms = PostDominators(self.graph)
+        for i, node in enumerate(self.nodes):
+            if isinstance(node, Call) and isinstance(node.op, Op) and i not in self.groups:
+                self._grow(i, node)
+        return self._rebuild()
+
+    def _graph(self) -> ForwardGraph:
+        graph = ForwardGraph()
+        for node in self.nodes:
+            here = graph.place(node)
+            for arg in _operands(node):
+                if id(arg) in self.index:
+                    graph.node(arg).outputs.append((here, OpPattern.ELEMWISE))
+        if id(self.func.body) in self.index:
+            graph.node(self.func.body).extern_ref = True
+        return graph
+
+    def _grow(self, start: int, call: Call) -> None:
+        group = _Group(_kind(call), {start}, start)
+        while group.kind != "opaque" and (step := self._step(group)) is not None:
+            path, kind = step
+            group.nodes |= path
+            group.last = self.doms.parent[group.last]
+            group.kind = kind
+        for i in group.nodes:
+            self.groups[i] = group
+        group.calls = [self._call(i) for i in sorted(group.nodes)]
+
+    def _call(self, i: int) -> Call:
+        node = self.nodes[i]
+        assert isinstance(node, Call)
+        return node
+
+    def _step(self, group: _Group) -> tuple[set[int], str] | None:
+        """What the kernel takes next: the nodes up to its last value's post-dominator."""
+        sink = self.doms.parent[group.last]
+        if sink < 0:
+            return None
+        path = self._between(group.last, sink)
+        if path is None or len(group.nodes) + len(path) > LIMIT:
+            return None
+        kind = group.kind
+        for i in sorted(path):
+            node = self.nodes[i]
+            if i in self.groups or not isinstance(node, Call) or not has_compute(node):
+                return None
+            kind = self._joined(group, kind, node, i == sink)
+            if not kind:
+                return None
+        return path, kind
+
+    def _between(self, start: int, sink: int) -> set[int] | None:
+        """Nodes on the paths from ``start`` (excluded) to ``sink``; None when there are too many."""
+        found: set[int] = set()
+        stack = [start]
+        while stack:
+            for consumer, _ in self.graph.nodes[stack.pop()].outputs:
+                if consumer.index in found:
+                    continue
+                found.add(consumer.index)
+                if len(found) > LIMIT:
+                    return None
+                if consumer.index != sink:
+                    stack.append(consumer.index)
+        return found
+
+    def _joined(self, group: _Group, kind: str, call: Call, is_sink: bool) -> str:
+        """The kernel's kind after taking ``call``; empty when it cannot."""
+        pattern = _pattern(call)
+        before, after = self._type(group.last), _tensor(call)
+        if before is None or after is None:
+            return ""
+        same = tuple(before.shape) == tuple(after.shape)
+        name = call.op.name
+        if kind not in ("elementwise", "injective", "view"):  # after a head: elementwise only
+            return kind if pattern <= OpPattern.BROADCAST and same and name not in VIEWS else ""
+        if name in HEADS or name in ALONE:
+            return ""
+        if pattern == OpPattern.COMM_REDUCE:
+            return "reduce" if is_sink and kind == "elementwise" else ""
+        if pattern > OpPattern.INJECTIVE or _size(after) > _size(before):
+            return ""
+        if pattern <= OpPattern.BROADCAST and same and name not in VIEWS:
+            return "elementwise" if kind == "elementwise" else "injective"
+        return kind if kind == "view" and name in VIEWS else "injective"
+
+    def _type(self, i: int) -> TensorType | None:
+        return _tensor(self.nodes[i])
+
+    def _rebuild(self) -> Expr:
+        new: dict[int, Expr] = {}
+        for i, node in enumerate(self.nodes):
+            group = self.groups.get(i)
+            if group is None:
+                new[id(node)] = _with_operands(node, new)
+            elif i == group.last:
+                new[id(node)] = _formed(group, self.groups, self.index, new)
+        return new.get(id(self.func.body), self.func.body)
+
+
+def _kind(call: Call) -> str:
+    name = call.op.name
+    if not has_compute(call) or not isinstance(call.checked_type, TensorType) or name in ALONE:
+        return "opaque"
+    if name in HEADS:
+        return str(name)
+    if name in VIEWS:
+        return "view"
+    pattern = _pattern(call)
+    if pattern == OpPattern.COMM_REDUCE:
+        return "reduce"
+    if pattern <= OpPattern.BROADCAST:
+        return "elementwise"
+    return "injective" if pattern == OpPattern.INJECTIVE else "opaque"
+
+
+def _pattern(call: Call) -> OpPattern:
+    value = call.op.get_attr("TOpPattern")
+    return OpPattern.OPAQUE if value is None else OpPattern(value)
+
+
+def _tensor(node: Expr) -> TensorType | None:
+    kind = node.checked_type
+    return kind if isinstance(kind, TensorType) else None
+
+
+def _size(kind: TensorType) -> int:
+    return prod(d if isinstance(d, int) else 1 << 20 for d in kind.shape)
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    if isinstance(node, Call):
+        return tuple(node.args) if isinstance(node.op, Op) else (node.op, *node.args)
+    if isinstance(node, Tuple):
+        return tuple(node.fields)
+    return (node.tuple_value,) if isinstance(node, TupleGetItem) else ()
+
+
+def _with_operands(node: Expr, new: dict[int, Expr]) -> Expr:
+    if isinstance(node, Tuple):
+        fields = tuple(new.get(id(f), f) for f in node.fields)
+        same = all(a is b for a, b in zip(fields, node.fields, strict=True))
+        return node if same else node.copy(fields=fields)
+    if isinstance(node, TupleGetItem):
+        return node.copy(tuple_value=new.get(id(node.tuple_value), node.tuple_value))
+    assert isinstance(node, Call)
+    return node.copy(args=tuple(new.get(id(a), a) for a in node.args))
+
+
+def _formed(
+    group: _Group, groups: dict[int, _Group], index: dict[int, int], new: dict[int, Expr]
+) -> Call:
+    """A call of the group's function on what it reads from outside."""
+    inside: dict[int, Expr] = {}
+    params: list[Var] = []
+    args: list[Expr] = []
+
+    def operand(expr: Expr) -> Expr:
+        if id(expr) in inside:
+            return inside[id(expr)]
+        if isinstance(expr, Constant) and expr.data.size == 1:
+            return expr
+        if isinstance(expr, Tuple):
+            return Tuple(tuple(operand(f) for f in expr.fields), span=expr.span)
+        var = Var(f"p{len(params)}", expr.checked_type)
+        params.append(var)
+        args.append(new.get(id(expr), expr))
+        inside[id(expr)] = var
+        return var
+
+    last = group.calls[-1]
+    for call in group.calls:
+        inside[id(call)] = call.copy(args=tuple(operand(a) for a in call.args))
+    body = inside[id(last)]
+    kind = group.kind if group.kind != "opaque" else str(last.op.name)
+    function = Function(params, body, last.checked_type, attrs={"Primitive": 1, "kernel": kind})
+    return Call(function, tuple(args), span=last.span)
+
+
+def formed_kernels(func: Function) -> Iterator[Call]:
+    """Calls of formed kernels in a function's body, in execution order."""
+    found: list[Expr] = []
+    post_order_visit(func.body, found.append)
+    for node in found:
+        if isinstance(node, Call) and isinstance(node.op, Function):
+            yield node
