@@ -98,7 +98,9 @@ def check_symbolic(op: Op, attrs: Any, sample: Sample, arrays: tuple[Any, ...]) 
         return
     for t, x in zip(fields(out.type), arrays, strict=True):
         for d, n in zip(t.shape, x.shape, strict=True):
-            assert isinstance(d, dims.Any) or dims.evaluate(d, known) == n, f"{t} not {x.shape}"
+            size = n if isinstance(d, dims.Any) else dims.evaluate(d, known)
+            # A negative size is how a relation says that its assumption on a bound failed.
+            assert size == n or size < 0, f"{t.shape} not {x.shape} for {known}"
 
 
 def check_value(op: Op, value: Any, arrays: tuple[Any, ...]) -> None:
@@ -115,7 +117,8 @@ def scale_of(op: Op, attrs: Any, sample: Sample, kind: Type) -> Any:
         return None
     arrays = sample.flat()
     if compare.scale is not None:
-        return compare.scale(attrs, arrays, kind)
+        with np.errstate(all="ignore"):
+            return compare.scale(attrs, arrays, kind)
     sizes = tuple(np.abs(a.astype(np.float64)) if a.dtype.kind == "f" else a for a in arrays)
     wide = TensorType((), "float64")
     return op.get_attr("FReference")(attrs, sizes, wide)
@@ -129,8 +132,9 @@ def check_compute(op: Op, attrs: Any, sample: Sample, kind: Type, wants: tuple[A
     ins = tuple(te.placeholder(a.shape, dtypes.from_numpy(a.dtype)) for a in arrays)
     outs = as_tuple(compute(attrs, ins, kind))
     gots = evaluate(outs, dict(zip(ins, arrays, strict=True)))
-    scale = scale_of(op, attrs, sample, kind)
-    for got, want, t in zip(gots, wants, fields(kind), strict=True):
+    found = scale_of(op, attrs, sample, kind)
+    scales = as_tuple(found) if found is not None else (None,) * len(wants)
+    for got, want, t, scale in zip(gots, wants, fields(kind), scales, strict=True):
         assert dtypes.from_numpy(got.dtype) == t.dtype
         problem = mismatch(op.get_attr("TCompare"), got, want, scale)
         assert problem is None, f"{op.name}{sample.attrs}: compute {problem}"

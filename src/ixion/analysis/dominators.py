@@ -7,9 +7,9 @@ in the tree found so far, of the node's consumers. This is the analysis behind R
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ixion.analysis.ancestors import AncestorTree
 from ixion.op.define import OpPattern
 
 __all__ = ["ForwardGraph", "ForwardNode", "PostDominators"]
@@ -56,44 +56,38 @@ class ForwardGraph:
 
 
 class PostDominators:
-    """For each node index: ``parent`` (index of the immediate post-dominator, -1 for none),
-    ``depth`` in the tree, and ``pattern``, the strongest pattern on the paths to the parent.
+    """For each node index: ``parent`` (index of the immediate post-dominator, -1 for none) and
+    ``pattern``, the strongest pattern on the paths to the parent.
     """
 
     def __init__(self, graph: ForwardGraph) -> None:
         count = len(graph)
         self.parent = [-1] * count
-        self.depth = [1] * count
         self.pattern = [OpPattern.OPAQUE] * count
+        self._tree = AncestorTree()
+        # Consumers are placed before what they consume: tree positions of the former are known.
+        self._position = [0] * count
+        self._index = [-1]
         for node in reversed(graph.nodes):
-            if not node.extern_ref:
-                self._place(node.index, node.outputs)
+            self._place(node)
 
-    def _place(self, index: int, outputs: Sequence[tuple[ForwardNode, OpPattern]]) -> None:
-        pattern = max((edge for _, edge in outputs), default=OpPattern.ELEMWISE)
-        # Deepest first, so that a value used all along a chain climbs the chain once.
-        consumers = sorted((node.index for node, _ in outputs), key=self.depth.__getitem__)
-        parent = consumers.pop() if consumers else -1
-        while consumers and parent >= 0:
-            parent, pattern = self._common(parent, consumers.pop(), pattern)
-        self.parent[index] = parent
-        self.pattern[index] = pattern
-        self.depth[index] = self.depth[parent] + 1 if parent >= 0 else 1
+    def _place(self, node: ForwardNode) -> None:
+        index = node.index
+        above, pattern = 0, int(OpPattern.OPAQUE)
+        if not node.extern_ref:
+            above, pattern = self._meet(node)
+        self.parent[index] = self._index[above]
+        self.pattern[index] = OpPattern(pattern)
+        self._position[index] = self._tree.add(above, pattern)
+        self._index.append(index)
 
-    def _common(self, left: int, right: int, pattern: OpPattern) -> tuple[int, OpPattern]:
-        """Lowest common ancestor, and the strongest pattern met climbing to it."""
-        depth, parent, patterns = self.depth, self.parent, self.pattern
-        while left != right:
-            if left < 0 or right < 0:
-                return -1, pattern
-            if depth[left] >= depth[right]:
-                climbing_right = depth[left] == depth[right]
-                pattern = max(pattern, patterns[left])
-                if climbing_right:
-                    pattern = max(pattern, patterns[right])
-                    right = parent[right]
-                left = parent[left]
-            else:
-                pattern = max(pattern, patterns[right])
-                right = parent[right]
-        return left, pattern
+    def _meet(self, node: ForwardNode) -> tuple[int, int]:
+        """Where all consumers' ways to the results meet, and the strongest pattern until there."""
+        pattern = int(max((edge for _, edge in node.outputs), default=OpPattern.ELEMWISE))
+        places = [self._position[consumer.index] for consumer, _ in node.outputs]
+        meet = places[0] if places else 0
+        for place in places[1:]:
+            if not meet:
+                break
+            meet, pattern = self._tree.common(meet, place, pattern)
+        return meet, pattern

@@ -1,0 +1,1 @@
+"""What every other room needs: errors, dtypes, dims, targets, options, source spans."""

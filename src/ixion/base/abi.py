@@ -89,27 +89,28 @@ class PoolWord:
     SPIN = 8  # pauses before a waiter sleeps
     EPOCH_SLEEPERS = 128  # i32
     BUSY = 256  # i32
-    RUN_NUMBER = 264
-    SEQUENCE = 272  # last tag used in CLAIMS
-    GATE = 384  # run number << 32 | open << 31 | workers that came
-    GATE_MOST = 392
-    ADMIT = 512  # i32: run number << 8 | closed << 7 | members
-    ADMIT_SLEEPERS = 516  # i32
-    RUN = 640  # what an admitted worker needs: run, place, counters
-    SHARE_STEP = 648
-    SHARE_SEQUENCE = 656
-    SHARE_BASE = 664
-    MEMBERS = 672
-    HALT = 680
-    SHARE_COUNTERS = 704
-    ARRIVED = 768  # i32
-    BARRIER_EPOCH = 896  # i32
-    BARRIER_SLEEPERS = 1024  # i32
-    LEFT = 1152  # i32
-    LEFT_SLEEPERS = 1156  # i32
-    CLAIMS = 1280  # one line per worker: tag << 32 | tasks of its range not yet claimed
+    SEQUENCE = 264  # last tag used in CLAIMS
+    RUN = 272  # run record
+    THREADS = 280  # most members
+    TEAM = 384  # members that arrived (16 bits) | members << 16 | phase << 32; no members: closed
+    PHASE = 388  # i32, the upper half of TEAM
+    PLACES = 392  # for even and odd phases: step, tag, members at its beginning, halt flag
+    PLACE_SIZE = 24
+    COUNTERS = 512  # loop counters for even and odd phases
+    PHASE_SLEEPERS = 640  # i32
+    CALLER_SLEEPS = 644  # i32
+    CLAIMS = 768  # one line per worker: tag << 32 | tasks of its range not yet claimed
     CLAIM_STRIDE = 128
     SIZE = CLAIMS + MAX_THREADS * CLAIM_STRIDE
+
+
+class PlaceWord:
+    """Byte offsets in a place: where a phase begins."""
+
+    STEP = 0
+    TAG = 8
+    PARTS = 16  # i32
+    HALT = 20  # i32
 
 
 class ProfileWord:

@@ -16,7 +16,7 @@ from ixion.base.errors import ConfigError, did_you_mean
 
 
 class Option(NamedTuple):
-    """A row of the table. ``kind`` is the type of its values; None is allowed where it is the default."""
+    """A row of the table. ``kind`` is the type of its values, None aside."""
 
     name: str
     kind: type

@@ -1,11 +1,11 @@
 """Dimensions: an int, ``Any`` (unknown), or a symbolic integer expression in one normal form.
 
 The normal form is a sum of products with integer coefficients over *atoms*: a symbol, a floor
-division, a maximum, a minimum. ``a % b`` is kept as ``a - b * (a // b)``, so it needs no atom of its
-own and ``a // k * k + a % k`` is ``a`` without a rule; printing folds it back. A floor division by
-a constant keeps only coefficients in ``[0, k)`` inside, so ``(n - 1) // 4 + 1`` and ``(n + 3) // 4``
-are one expression. Two expressions that have the same normal form are equal, and equality is
-structural. Symbols stand for extents: whole numbers, zero or more.
+division, a maximum, a minimum. ``a % b`` is kept as ``a - b * (a // b)``, so it needs no atom of
+its own and ``a // k * k + a % k`` is ``a`` without a rule; printing folds it back. A floor division
+by a constant keeps only coefficients in ``[0, k)`` inside, so ``(n - 1) // 4 + 1`` and
+``(n + 3) // 4`` are one expression. Equality is that of the normal forms. Symbols stand for
+extents: whole numbers, zero or more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Terms: TypeAlias = "dict[_Monomial, int]"
 
 
 class Any:
-    """A dimension nobody knows. Every two are structurally equal, and arithmetic with one gives one."""
+    """A dimension nobody knows. Every two are equal, and arithmetic with one gives one."""
 
     __slots__ = ()
     _the: Any | None = None
@@ -189,7 +189,7 @@ class SymVar(SymExpr):
         self._terms = ((((_Atom("var", (name,), name), 1),), 1),)
         self._hash = hash(self._terms)
 
-    def __reduce__(self) -> tuple[type[SymVar], tuple[str]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[SymVar], tuple[str]]:
         return (SymVar, (self.name,))
 
 
@@ -275,7 +275,7 @@ def _floordiv_constant(a: Dim, k: int) -> Dim:
     rest = {monomial: factor for monomial, factor in rest.items() if factor}
     constant = rest.pop((), 0)
     if rest:
-        # floor((g*x + c) / (g*k)) == floor((x + floor(c / g)) / k)
+        # A factor g of k and of all coefficients goes out, taking floor(c / g) of the constant.
         shared = math.gcd(k, *rest.values())
         k //= shared
         rest = {monomial: factor // shared for monomial, factor in rest.items()}
@@ -411,12 +411,17 @@ def _single_atom(dim: Dim) -> _Atom | None:
 
 def _atom(kind: str, args: tuple[Dim, ...]) -> Dim:
     shown = [_plain_text(dim._terms) if isinstance(dim, SymExpr) else str(dim) for dim in args]
-    text = f"({shown[0]}) // ({shown[1]})" if kind == "floordiv" else f"{kind}({', '.join(shown)})"
+    if kind == "floordiv":
+        text = " // ".join(
+            part if part.isidentifier() or part.isdigit() else f"({part})" for part in shown
+        )
+    else:
+        text = f"{kind}({', '.join(shown)})"
     return _build({((_Atom(kind, args, text), 1),): 1})
 
 
 def lower_bound(dim: Dim) -> int | None:
-    """A number it is never below, from the fact that symbols are not negative; None where unknown."""
+    """A number it is never below, since symbols are not negative; None where unknown."""
     if isinstance(dim, int):
         return dim
     if isinstance(dim, Any):
@@ -486,7 +491,7 @@ def is_dim(value: object) -> TypeGuard[Dim]:
 
 
 def as_dim(value: object) -> Dim:
-    """A dim from an int, numpy integer, dim, or name-carrying object; TypeError for anything else."""
+    """A dim from a dim or anything that is an index to Python; TypeError otherwise."""
     if type(value) is int or isinstance(value, (Any, SymExpr)):
         return value
     if isinstance(value, bool):
@@ -516,7 +521,7 @@ def ceil_div(a: Dim, b: Dim) -> Dim:
 
 
 def same(a: Dim, b: Dim) -> bool | None:
-    """Whether two dims have the same value for all symbol values (True), for none (False), or unknown."""
+    """True if two dims are equal for all symbol values, False if for none, None if unknown."""
     if isinstance(a, Any) or isinstance(b, Any):
         return None
     difference = add(a, multiply(-1, b))
@@ -540,17 +545,15 @@ def _plain_text(terms: Iterable[tuple[_Monomial, int]]) -> str:
     """Canonical text, in Python's syntax."""
     text = ""
     for monomial, factor in terms:
-        parts = [_factor_text(atom, power, bool(text)) for atom, power in monomial]
+        parts = [_factor_text(atom, power) for atom, power in monomial]
         if abs(factor) != 1 or not parts:
             parts.insert(0, str(abs(factor)))
-        elif len(monomial) == 1 and monomial[0][0].kind == "floordiv" and not parts[0][0] == "(":
-            parts = [f"({parts[0]})"]
         sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
         text += sign + "*".join(parts)
     return text
 
 
-def _factor_text(atom: _Atom, power: int, inner: bool) -> str:
+def _factor_text(atom: _Atom, power: int) -> str:
     text = f"({atom.text})" if atom.kind == "floordiv" else atom.text
     return "*".join([text] * power)
 
@@ -569,7 +572,8 @@ def _readable(terms: _Terms) -> str:
         if len(smaller) < len(terms):
             terms = smaller
             scale = "" if times == 1 else f"{times}*"
-            shown.append(f"{scale}(({inner}) % {divisor})")
+            left = str(inner) if str(inner).isidentifier() else f"({inner})"
+            shown.append(f"{scale}({left} % {divisor})")
     if not shown:
         return _plain_text(sorted(terms.items(), key=_order))
     rest_text = _plain_text(sorted(terms.items(), key=_order)) if terms else ""

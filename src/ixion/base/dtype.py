@@ -1,7 +1,8 @@
-"""Element types, as the plain strings Relay uses: ``float32``, ``bfloat16``, ``int64``, ``bool``, ``float8_e4m3fn``.
+"""Element types, as the plain strings Relay uses: ``float32``, ``bfloat16``, ``int64``, ``bool``.
 
-Strings compare, hash and print without help, which is all most rooms need. This module holds the table of what each
-name means, and the bridge to numpy; ``ml_dtypes`` is imported only when a name needs it.
+Strings compare, hash and print without help, which is all most rooms need. This module holds the
+table of what each name means, and the bridge to numpy; ``ml_dtypes`` is imported only when a name
+needs it.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ NAMES: frozenset[str] = frozenset(_TABLE)
 def normalize(name: object) -> str:
     """The canonical name for a dtype given as a string, alias, numpy dtype or numpy scalar type.
 
-    A string that is not in the table is kept where it reads as a type with an odd width or lanes (``int3``,
-    ``custom[x]32``, ``float32x4``): Relay programs may mention such types; only computing with one is an error.
+    A string that is not in the table is kept where it reads as a type with an odd width or lanes
+    (``int3``, ``custom[x]32``, ``float32x4``): Relay programs may mention such types; only
+    computing with one is an error.
     """
     if type(name) is str:
         if name in _TABLE:
@@ -120,13 +122,14 @@ def to_numpy(name: str) -> np.dtype[np.generic]:
     if info.foreign:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, _ALIASES.get(name, name)))
+        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, _ALIASES.get(name, name)))
+        return found
     return np.dtype("bool" if info.bits == 1 else _ALIASES.get(name, name))
 
 
 @functools.cache
 def from_numpy(dtype: npt.DTypeLike) -> str:
-    """The name of a numpy dtype, byte order aside; ``DTypeError`` for strings, objects and records."""
+    """The name of a numpy dtype, byte order aside; DTypeError for strings, objects and records."""
     import numpy as np
 
     name = np.dtype(dtype).name

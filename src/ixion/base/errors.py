@@ -1,7 +1,7 @@
 """Every error Ixion raises on purpose.
 
-A user sees the message first, then where it happened, what was expected and found, and a hint. Each class also derives
-from the built-in exception a Python caller would try to catch (``KeyError`` is left out: it quotes its message).
+A user sees the message first, then where it happened, what was expected and found, and a hint.
+Each class also derives from the built-in exception a Python caller would try to catch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate most similar to ``name``, or None where nothing is similar enough to be a likely typo."""
+    """The candidate most similar to ``name``; None where none could be meant."""
     names = list(candidates)
     found = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if found:
@@ -29,7 +29,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 class IxionError(Exception):
     """Base of all deliberate errors.
 
-    ``where`` is a place (a file, a node name, a span), ``expected`` and ``found`` describe a mismatch.
+    ``where`` is a place (a file, a node name, a span); ``expected`` and ``found`` tell a mismatch.
     """
 
     def __init__(
@@ -57,11 +57,13 @@ class IxionError(Exception):
         return "\n".join(parts)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The default would call the class with the message alone, which some subclasses do not accept.
+        # The default would call the class with the message alone, which not all accept.
         return (_rebuild, (type(self), self.args, self.__dict__))
 
 
-def _rebuild(kind: type[IxionError], args: tuple[object, ...], state: dict[str, object]) -> IxionError:
+def _rebuild(
+    kind: type[IxionError], args: tuple[object, ...], state: dict[str, object]
+) -> IxionError:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)

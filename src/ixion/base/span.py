@@ -11,7 +11,9 @@ class SourceName:
     """The name of a source; equal names are one object."""
 
     __slots__ = ("__weakref__", "name")
-    _interned: ClassVar[weakref.WeakValueDictionary[str, SourceName]] = weakref.WeakValueDictionary()
+    _interned: ClassVar[weakref.WeakValueDictionary[str, SourceName]] = (
+        weakref.WeakValueDictionary()
+    )
     name: str
 
     def __new__(cls, name: str) -> SourceName:
@@ -36,10 +38,10 @@ class SourceName:
 
 
 class Span:
-    """A region of one source. Lines and columns count from 1 in texts; binary models use 0 for both.
+    """A region of one source. Lines and columns count from 1 in texts; binary models have 0.
 
-    ``source_name`` may be None, a string, or a ``SourceName``. Spans compare by value, and no expression compares its
-    span.
+    ``source_name`` may be None, a string, or a ``SourceName``. Spans compare by value, and no
+    expression compares its span.
     """
 
     __slots__ = ("__weakref__", "column", "end_column", "end_line", "line", "source_name")
@@ -74,7 +76,7 @@ class Span:
         return (self.source_name, self.line, self.end_line, self.column, self.end_column)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._key() == other._key()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -89,7 +91,7 @@ class Span:
 
 
 class SequentialSpan(Span):
-    """Several places at once, for a node that a pass made out of several; nested ones are flattened.
+    """Several places, for a node that a pass made out of several; nested ones are flattened.
 
     Its own line and column fields are those of the first place.
     """
@@ -101,8 +103,10 @@ class SequentialSpan(Span):
         for span in spans:
             flat.extend(span.spans if isinstance(span, SequentialSpan) else (span,))
         first = flat[0] if flat else Span(None)
-        super().__init__(first.source_name, first.line, first.end_line, first.column, first.end_column)
-        self.spans = tuple(flat)
+        super().__init__(
+            first.source_name, first.line, first.end_line, first.column, first.end_column
+        )
+        self.spans: tuple[Span, ...] = tuple(flat)
 
     def _key(self) -> tuple[object, ...]:
         return self.spans

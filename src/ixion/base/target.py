@@ -31,8 +31,8 @@ _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 class Target:
     """One CPU. ``features`` are LLVM feature names beyond what ``cpu`` implies.
 
-    ``vector_registers`` counts architectural vector registers, caches are in bytes (``l2`` per core,
-    ``l3`` shared; 0 where there is none), ``cores`` is how many this process may use.
+    ``vector_registers`` counts architectural vector registers, caches are in bytes (``l2`` per
+    core, ``l3`` shared; 0 where there is none), ``cores`` is how many this process may use.
     """
 
     name: str
@@ -74,7 +74,13 @@ class Target:
 
 @functools.cache
 def _named(name: str) -> Target:
-    makers = {"native": _native, "avx512": _avx512, "avx2": _avx2, "generic": _generic, "neon": _neon}
+    makers = {
+        "native": _native,
+        "avx512": _avx512,
+        "avx2": _avx2,
+        "generic": _generic,
+        "neon": _neon,
+    }
     if name not in makers:
         raise ConfigError(
             f"unknown target {name!r}",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ixion.ir import IRModule
+    from ixion.runtime.program import Program
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ def inspect(model: Path, settings: options.Settings, *, screen: Screen) -> Infor
         steps=None if program is None else len(program.steps),
         host_steps=None if program is None else host_steps(program),
     )
+
+
+def host_steps(program: Program) -> list[str]:
+    """Operators that Python does, in program order."""
+    return [program.hosts[step.host].op for step in program.steps if step.kind == "host"]
 
 
 def _dims(shape: Any) -> tuple[int | str, ...]:

@@ -58,8 +58,10 @@ def command(
     screen = Screen(as_json=as_json)
     settings = options.Settings(target, opt_level)
     text = print_model(model, settings, after=after, stage=stage.value, screen=screen)
-    # The text itself, without a terminal's wrapping: it must parse again.
-    screen.show(
-        {"stage": stage.value, "after": after, "text": text},
-        lambda _: sys.stdout.write(text if text.endswith("\n") else text + "\n"),
-    )
+    report = {"stage": stage.value, "after": after, "text": text}
+    screen.show(report, lambda _: write_text(text))
+
+
+def write_text(text: str) -> None:
+    """The text itself, without a terminal's wrapping: it must parse again."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

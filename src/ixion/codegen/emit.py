@@ -16,6 +16,7 @@ from ixion.base.target import Target
 from ixion.codegen.emit_expr import Expressions, register_index
 from ixion.codegen.emit_types import is_small_float, scalar_type
 from ixion.codegen.emit_writer import Writer
+from ixion.codegen.vmath_loops import FUNCTIONS
 from ixion.te.expr import Cast
 from ixion.te.stmt import Fault, For, If, Kernel, Let, Seq, Stmt, Store
 
@@ -29,8 +30,7 @@ def emit_kernel(kernel: Kernel, target: Target, symbol: str | None = None) -> st
     Raises CodegenError for what has no machine code: a register buffer indexed at run time, a dtype
     without machine type, an operation that its dtype does not have.
     """
-    text, declared = _function(kernel, target, symbol or kernel.name)
-    return _module([text], declared)
+    return _module([_Function(kernel, target, symbol or kernel.name)])
 
 
 def emit_module(kernels: Sequence[Kernel], target: Target) -> str:
@@ -38,37 +38,30 @@ def emit_module(kernels: Sequence[Kernel], target: Target) -> str:
 
     Raises CodegenError as ``emit_kernel`` does.
     """
-    texts: list[str] = []
-    declared: set[str] = set()
-    for kernel in kernels:
-        text, more = _function(kernel, target, kernel.name)
-        texts.append(text)
-        declared |= more
-    return _module(texts, declared)
+    return _module([_Function(kernel, target, kernel.name) for kernel in kernels])
 
 
-def _module(functions: Sequence[str], declared: set[str]) -> str:
-    return "\n\n".join([*functions, "\n".join(sorted(declared))]) + "\n"
+def _module(functions: Sequence[_Function]) -> str:
+    used = sorted(set().union(*(f.writer.functions for f in functions)))
+    texts = [*(f.text for f in functions), *(FUNCTIONS[name] for name in used)]
+    declared = set().union(*(f.writer.declared for f in functions))
+    defined = {line for text in texts for line in text.splitlines() if line.startswith("declare")}
+    return "\n\n".join([*texts, "\n".join(sorted(declared - defined))]) + "\n"
 
 
-def _function(kernel: Kernel, target: Target, symbol: str) -> tuple[str, set[str]]:
-    emitter = _KernelEmitter(kernel, target)
-    body = emitter.body()
-    name = symbol if _PLAIN_NAME.match(symbol) else '"' + symbol.replace('"', "'") + '"'
-    head = f"define i32 @{name}(ptr noalias %ctx, ptr noalias readonly %slots, i64 %lo, i64 %hi)"
-    return f"{head} nounwind {{\nentry:\n{body}\n}}", emitter.writer.declared
-
-
-class _KernelEmitter:
+class _Function:
     """Emits one kernel; statements are generators on a stack, so nesting costs no recursion."""
 
-    def __init__(self, kernel: Kernel, target: Target) -> None:
+    def __init__(self, kernel: Kernel, target: Target, symbol: str) -> None:
         self.kernel = kernel
         self.writer = Writer()
         self.expressions = Expressions(self.writer, target)
         self.storing: dict[int, bool] = {}
+        name = symbol if _PLAIN_NAME.match(symbol) else '"' + symbol.replace('"', "'") + '"'
+        head = f"define i32 @{name}(ptr noalias %ctx, ptr noalias readonly %slots, i64 %lo, i64 %hi)"
+        self.text = f"{head} nounwind {{\nentry:\n{self._body()}\n}}"
 
-    def body(self) -> str:
+    def _body(self) -> str:
         writer, expressions = self.writer, self.expressions
         self._bind_parameters()
         self._bind_locals()

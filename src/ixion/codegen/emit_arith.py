@@ -6,6 +6,8 @@ shifts and casts have a defined result for every input here, where LLVM's instru
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ixion.base import dtype as dtypes
 from ixion.base.errors import CodegenError
 from ixion.base.target import Target
@@ -15,16 +17,20 @@ from ixion.codegen.emit_writer import Writer
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _BOOL = {"add": "or", "mul": "and", "min": "and", "max": "or", "and": "and", "or": "or", "xor": "xor"}
+_DIVISIONS = frozenset(("floordiv", "floormod", "truncdiv", "truncmod"))
 _FLOAT_TEST = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _SIGNED_TEST = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED_TEST = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 
+# (name of a vmath function, lanes, operands) -> operand
+Expand = Callable[..., str]
+
 
 class Arithmetic:
-    """Emits operations through a writer; ``index`` code is free to move out of branches."""
+    """Emits operations through a writer; ``expand`` spells out what has no instruction."""
 
-    def __init__(self, writer: Writer, target: Target) -> None:
-        self.writer, self.target = writer, target
+    def __init__(self, writer: Writer, target: Target, expand: Expand) -> None:
+        self.writer, self.target, self.expand = writer, target, expand
         self.pure = writer.pure
 
     # --- building blocks ----------------------------------------------------------------------
@@ -75,6 +81,8 @@ class Arithmetic:
                 return self.pure(f"{_FLOAT[op]} {kind} {a}, {b}", a, b)
             if op in ("min", "max"):
                 return self._float_extreme(op, a, b, compute_dtype(dtype), lanes)
+            if op in _DIVISIONS:
+                return self.expand(f"{op}.{compute_dtype(dtype)}", lanes, a, b)
         elif op in _INTEGER:
             return self.pure(f"{_INTEGER[op]} {kind} {a}, {b}", a, b)
         elif op in ("min", "max"):
@@ -82,7 +90,7 @@ class Arithmetic:
             return self.call(f"{sign}{op}", dtype, lanes, a, b)
         elif op in ("shl", "shr", "lshr"):
             return self._shift(op, a, b, dtype, lanes)
-        elif op in ("floordiv", "floormod", "truncdiv", "truncmod"):
+        elif op in _DIVISIONS:
             return self._divide(op, a, b, dtype, lanes)
         raise CodegenError(f"no '{op}' on {dtype}", where="codegen")
 
@@ -221,6 +229,8 @@ class Arithmetic:
 
     def slice(self, value: str, dtype: str, lanes: int, start: int, count: int) -> str:
         """``count`` neighbouring lanes; a scalar when count is 1."""
+        if lanes == 1:
+            return value
         kind = value_type(dtype, lanes)
         if count == 1:
             return self.pure(f"extractelement {kind} {value}, i64 {start}", value)

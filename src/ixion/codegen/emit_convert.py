@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ixion.base import dtype as dtypes
 from ixion.codegen.emit_arith import Arithmetic
 from ixion.codegen.emit_types import (
@@ -16,15 +14,13 @@ from ixion.codegen.emit_types import (
 )
 from ixion.codegen.intrinsics import has_half
 
-# (name of a vmath function, lanes, operands) -> operand
-Expand = Callable[..., str]
 
 
 class Conversions:
     """Emits casts; small floats go through ``expand`` where the target has no instruction."""
 
-    def __init__(self, arithmetic: Arithmetic, expand: Expand) -> None:
-        self.arithmetic, self.expand = arithmetic, expand
+    def __init__(self, arithmetic: Arithmetic) -> None:
+        self.arithmetic, self.expand = arithmetic, arithmetic.expand
         self.pure = arithmetic.pure
 
     def cast(self, value: str, source: str, to: str, lanes: int) -> str:

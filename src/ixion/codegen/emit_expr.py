@@ -43,10 +43,10 @@ class Expressions:
     def __init__(self, writer: Writer, target: Target) -> None:
         self.writer, self.target = writer, target
         self.indices = Indices(writer)
-        self.arithmetic = Arithmetic(writer, target)
-        self.conversions = Conversions(self.arithmetic, self.expand)
+        self.arithmetic = Arithmetic(writer, target, self.expand)
+        self.conversions = Conversions(self.arithmetic)
         self.memory = Memory(self.indices, self.conversions)
-        self.intrinsics = Intrinsics(self.arithmetic, self.expand)
+        self.intrinsics = Intrinsics(self.arithmetic, self.conversions)
         self.variables: dict[Var, Value] = {}
         self.plans: dict[int, tuple[Expr, Plan]] = {}
         self.handlers: dict[type[Expr], Handler] = {

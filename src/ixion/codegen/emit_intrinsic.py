@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ixion.base import dtype as dtypes
 from ixion.base.errors import CodegenError
 from ixion.codegen.emit_arith import Arithmetic
+from ixion.codegen.emit_convert import Conversions
 from ixion.codegen.emit_types import compute_dtype, constant, value_type
 from ixion.codegen.intrinsics import ROUNDING, float_intrinsics
 
-Expand = Callable[..., str]
 
 
 class Intrinsics:
-    def __init__(self, arithmetic: Arithmetic, expand: Expand) -> None:
-        self.arithmetic, self.expand = arithmetic, expand
+    def __init__(self, arithmetic: Arithmetic, convert: Conversions) -> None:
+        self.arithmetic, self.expand, self.convert = arithmetic, arithmetic.expand, convert
         self.pure = arithmetic.pure
 
     def emit(self, name: str, operands: list[str], dtype: str, lanes: int) -> str:
@@ -40,6 +38,8 @@ class Intrinsics:
             infinity = constant(float("inf"), dtype, lanes)
             test = "eq" if name == "isinf" else "lt"
             return self.arithmetic.compare(test, magnitude, infinity, dtype, lanes)
+        if name == "fmod":
+            return self._lane_by_lane("ixion.fmod", operands, dtype, "float64", lanes)
         return self.expand(f"{name}.{dtype}", lanes, *operands)
 
     def _fma(self, operands: list[str], dtype: str, lanes: int) -> str:
@@ -48,6 +48,27 @@ class Intrinsics:
             return self.arithmetic.call("fma", dtype, lanes, *operands)
         product = self.arithmetic.binary("mul", operands[0], operands[1], dtype, lanes)
         return self.arithmetic.binary("add", product, operands[2], dtype, lanes)
+
+    def _lane_by_lane(
+        self, function: str, operands: list[str], dtype: str, wide: str, lanes: int
+    ) -> str:
+        """A function of ``vmath_loops`` on each lane, in the wider dtype it is written for."""
+        self.arithmetic.writer.functions.add(function)
+        cast, kind, one = self.convert.cast, value_type(dtype, lanes), value_type(wide, 1)
+        result = "poison"
+        for lane in range(lanes):
+            arguments = [
+                cast(self.arithmetic.slice(o, dtype, lanes, lane, 1), dtype, wide, 1) for o in operands
+            ]
+            listed = ", ".join(f"{one} {a}" for a in arguments)
+            value = cast(self.pure(f"call {one} @{function}({listed})", *arguments), wide, dtype, 1)
+            if lanes == 1:
+                return value
+            result = self.pure(
+                f"insertelement {kind} {result}, {value_type(dtype, 1)} {value}, i64 {lane}",
+                result, value,
+            )  # fmt: skip
+        return result
 
     def _integer(self, name: str, operands: list[str], dtype: str, lanes: int) -> str:
         a, kind = operands[0], value_type(dtype, lanes)
@@ -73,6 +94,8 @@ class Intrinsics:
             return self.arithmetic.binary("add", product, operands[2], dtype, lanes)
         if name == "fmod":
             return self.arithmetic.binary("truncmod", a, operands[1], dtype, lanes)
+        if name == "pow":
+            return self._lane_by_lane("ixion.ipow", operands, dtype, "int64", lanes)
         raise CodegenError(f"no '{name}' on {dtype}", where="codegen")
 
     def _magnitude(self, a: str, dtype: str, lanes: int) -> str:

@@ -68,6 +68,7 @@ class Writer:
         self.depth: dict[str, int] = {}
         self.loads: dict[LoadKey, str] = {}
         self.declared: set[str] = set()
+        self.functions: set[str] = set()  # used from vmath_loops
         self.label = "entry"
         self.closed = False  # the current block has its terminator
         self.floor = 0  # innermost branch: arithmetic is not moved above it

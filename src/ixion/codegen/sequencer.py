@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ixion.base.target import Target
 from ixion.codegen import sequencer_walk as walk
-from ixion.codegen.sequencer_team import team_text, team_walk, worker_text
+from ixion.codegen.sequencer_team import team_text, team_walk
 from ixion.codegen.sequencer_wait import waiting_text
 from ixion.codegen.sequencer_writer import FunctionText
 from ixion.base.abi import RunWord, Status
@@ -23,7 +23,7 @@ def sequencer_text(target: Target) -> str:
 
     Raises CodegenError for a machine whose futex call is not known.
     """
-    parts = [waiting_text(target), walk.support_text(), team_text(), worker_text()]
+    parts = [waiting_text(target), walk.support_text(), team_text()]
     for suffix in ("", "_profiled"):
         profiled = bool(suffix)
         parts += [_entry(suffix), _alone(suffix, profiled), team_walk(suffix, profiled)]
@@ -31,16 +31,23 @@ def sequencer_text(target: Target) -> str:
 
 
 def _entry(suffix: str) -> str:
+    """A run that begins forgets what stopped the one before."""
     f = FunctionText(f"i64 @ix_run{suffix}(ptr %run)")
     pool = f.load("ptr", "%run", RunWord.POOL)
+    step = f.load("i64", "%run", RunWord.STEP)
+    f.branch(f.compare("eq", step, 0), "begin", "choose")
+    f.label("begin")
+    f.store("i64", 0, "%run", RunWord.STOP)
+    f.store("i64", 0, "%run", RunWord.CODE)
+    f.jump("choose")
+    f.label("choose")
     f.branch(f.compare("eq", pool, "null", "ptr"), "alone", "team")
     f.label("alone")
     f.do(f"ret i64 {f.op(f'tail call i64 @alone{suffix}(ptr %run)')}")
     f.label("team")
     worker = f.load("ptr", "%run", RunWord.WORKERS)
-    step = f.load("i64", "%run", RunWord.STEP)
-    call = f"tail call i64 @team{suffix}(ptr %run, ptr {worker}, ptr {pool}, i64 0, i64 {step})"
-    f.do(f"ret i64 {f.op(call)}")
+    arguments = f"ptr %run, ptr {worker}, ptr {pool}, i64 0, i64 0, i64 {step}"
+    f.do(f"ret i64 {f.op(f'tail call i64 @team{suffix}({arguments})')}")
     return f.text()
 
 

@@ -57,7 +57,7 @@ class Emitter:
         call = Call(operator, [_expression(part) for part in parts], attrs)
         return self._typed(call, parts)
 
-    def tuple(self, terms: Sequence[Term]) -> Term:
+    def pack(self, terms: Sequence[Term]) -> Term:
         """A tuple of terms."""
         made = Tuple([term.expr for term in terms], span=self.span)
         return Term(_with_type(made, TupleType([term.type for term in terms])), made.checked_type)
@@ -107,7 +107,9 @@ class Emitter:
             error.where = error.where or self.span
             raise
         if found is None:
-            raise ModelFormatError(f"the type of {operator.name} cannot be inferred", where=self.span)
+            raise ModelFormatError(
+                f"the type of {operator.name} cannot be inferred", where=self.span
+            )
         if isinstance(found.value, np.ndarray) and found.value.dtype != object:
             return self.constant(found.value, found.type.dtype)
         folded = _fold(operator, call.attrs, parts, found.type)

@@ -74,9 +74,9 @@ class Term:
     @property
     def value(self) -> Any:
         """Known ints, bools or dims of a small integer tensor as an array, else None."""
-        if self._value is None and self.known and self.size <= VALUE_LIMIT:
-            if self.dtype.startswith(("int", "uint", "bool")):
-                self._value = self.array
+        small = self._value is None and self.known and self.size <= VALUE_LIMIT
+        if small and self.dtype.startswith(("int", "uint", "bool")):
+            self._value = self.array
         return self._value
 
     @property

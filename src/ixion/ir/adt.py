@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ixion.base.span import Span
 from ixion.ir.expr import Call, Expr, ExprWithOp, Var, as_expr
@@ -19,6 +19,10 @@ class Constructor(Expr):
 
     __slots__ = ("_tag",)
     _tag: int
+    _stored_slots: ClassVar[dict[str, tuple[str, str]]] = {
+        **Expr._stored_slots,
+        "tag": ("_tag", "int"),
+    }
 
     name_hint: str = field()
     inputs: tuple[Type, ...] = field()

@@ -1,4 +1,4 @@
-"""Conversion of attribute values by their annotation: ints, floats, tuples, optional values, dims."""
+"""Conversion of attribute values by annotation: ints, floats, tuples, optional values, dims."""
 
 from __future__ import annotations
 

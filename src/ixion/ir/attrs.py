@@ -33,6 +33,7 @@ class FieldInfo(NamedTuple):
 
 class _AttrField(Field):
     __slots__ = ("choices",)
+    choices: tuple[Any, ...] | None
 
 
 def attr(
@@ -42,7 +43,7 @@ def attr(
     choices: Sequence[Any] | None = None,
     convert: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """Declare an attribute with its default, its meaning, and the values it is limited to, if any."""
+    """Declare an attribute: its default, its meaning, and the values it is limited to, if any."""
     made = _AttrField(default=default, doc=doc, convert=convert)
     made.choices = None if choices is None else tuple(choices)
     return made
@@ -56,8 +57,8 @@ def register_attrs(type_key: str) -> Callable[[_A], _A]:
 class Attrs(Node):
     """Base of attribute records. Fields are attributes; values are checked and converted.
 
-    Raises UnknownAttributeError (an AttributeError) for a name it has not, AttributesError (a TypeError
-    and ValueError) for a value that does not fit.
+    Raises UnknownAttributeError (an AttributeError) for a name it has not, AttributesError (a
+    TypeError and ValueError) for a value that does not fit.
     """
 
     __slots__ = ()
@@ -125,7 +126,7 @@ class Attrs(Node):
 
     @classmethod
     def from_strings(cls, texts: Mapping[str, str]) -> Self:
-        """Attributes from texts, as NNVM and PNNX files store them: ``(1, 2)``, ``True``, ``None``."""
+        """Attributes from texts as NNVM and PNNX files have them: ``(1, 2)``, ``True``, ``None``."""
         values = {}
         for name, text in texts.items():
             if name not in cls._field_map:
@@ -254,6 +255,13 @@ class DictAttrs(Attrs):
     def non_default_items(self) -> Iterator[tuple[str, Any]]:
         """All entries."""
         return self.items()
+
+    def _json_fields(self) -> dict[str, Any]:
+        return {"__dict__": self.entries}
+
+    @classmethod
+    def _from_json_fields(cls, values: dict[str, Any]) -> Self:
+        return cls(values.get("__dict__"))
 
     def copy(self, **changes: Any) -> Self:
         """These attributes with some keys added or replaced."""

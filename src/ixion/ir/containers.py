@@ -13,7 +13,7 @@ class MissingKeyError(IxionError, KeyError):
 
 
 class Map(Mapping[Any, Any]):
-    """An immutable mapping. Keys are strings or nodes; nodes count by identity, types by structure."""
+    """An immutable mapping. Keys are strings, or nodes by identity (types by structure)."""
 
     __slots__ = ("__weakref__", "_entries")
 
@@ -69,7 +69,7 @@ def _is_text(key: object) -> bool:
 
 
 def as_value(value: Any) -> Any:
-    """A value as nodes hold it: mappings become ``Map``, lists tuples, numpy scalars Python numbers."""
+    """A value as nodes hold it: ``Map`` for mappings, tuples for lists, no numpy scalars."""
     kind = type(value)
     if value is None or kind in _PLAIN:
         return value

@@ -41,9 +41,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any
     """The function of that name; None or RegistryError where there is none."""
     found = GLOBAL_FUNCS.get(name)
     if found is None and not allow_missing:
-        raise RegistryError(
-            f"no global function {name!r}", hint=did_you_mean(name, GLOBAL_FUNCS)
-        )
+        raise RegistryError(f"no global function {name!r}", hint=did_you_mean(name, GLOBAL_FUNCS))
     return found
 
 

@@ -29,6 +29,10 @@ class Expr(Node):
     __slots__ = ("_checked_type", "_virtual_device")
     _checked_type: Type
     _virtual_device: Any
+    _stored_slots: ClassVar[dict[str, tuple[str, str]]] = {
+        "virtual_device_": ("_virtual_device", "ref"),
+        "_checked_type_": ("_checked_type", "ref"),
+    }
 
     if TYPE_CHECKING:
 
@@ -188,7 +192,9 @@ def _as_data(data: Any) -> np.ndarray[Any, np.dtype[Any]]:
     if hasattr(data, "numpy") and not isinstance(data, np.ndarray):
         data = data.numpy()
     array = np.asarray(data)
-    if array.dtype.kind in "OUSMmV" and not array.dtype.name.startswith(("bfloat", "float", "int", "uint")):
+    if array.dtype.kind in "OUSMmV" and not array.dtype.name.startswith(
+        ("bfloat", "float", "int", "uint")
+    ):
         raise ValueError(f"a constant cannot hold {array.dtype} data")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -200,12 +206,12 @@ def _as_data(data: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 @register_node("relay.Constant")
 class Constant(ExprWithOp):
-    """A tensor known at compile time. ``data`` is a read-only view of the array given, not a copy."""
+    """A tensor known at compile time. ``data`` is a read-only view of the given array, no copy."""
 
     __slots__ = ("_data_hash",)
     _data_hash: int
 
-    data: np.ndarray[Any, np.dtype[Any]] = field(convert=_as_data)
+    data: np.ndarray[Any, np.dtype[Any]] = field(convert=_as_data, stored="tensor")
     span: Span | None = field(default=None, compare=False)
 
 
@@ -279,7 +285,7 @@ _set_span = Var.span.__set__  # type: ignore[union-attr]
 
 @register_node("GlobalVar", free_var=True)
 class GlobalVar(Expr):
-    """The name of a module's function. Distinct objects are equal only as mapped by their modules."""
+    """The name of a module's function. Distinct objects are equal only where modules map them."""
 
     name_hint: str = field()
     span: Span | None = field(default=None, compare=False)
@@ -304,11 +310,11 @@ class Call(ExprWithOp):
     span: Span | None = field(default=None, compare=False)
 
     @staticmethod
-    def _structure(call: Any) -> tuple[Any, ...]:
+    def _structure(node: Any) -> tuple[Any, ...]:
         # An operator's type arguments follow from its inputs, so they say nothing.
-        if call.op._by_identity:
-            return (call.op, call.args, call.attrs)
-        return (call.op, call.args, call.attrs, call.type_args)
+        if node.op._by_identity:
+            return (node.op, node.args, node.attrs)
+        return (node.op, node.args, node.attrs, node.type_args)
 
 
 @register_node("relay.Let", graph=True)
@@ -418,7 +424,7 @@ def var(
     dtype: str = "float32",
     span: Span | None = None,
 ) -> Var:
-    """A variable with a type, or a tensor of ``shape`` and ``dtype``; a str type is a scalar's dtype.
+    """A variable of a type, or a tensor of ``shape`` and ``dtype``; a str is a scalar's dtype.
 
     Raises ValueError where both a type and a shape are given.
     """
@@ -451,7 +457,7 @@ def const(value: npt.ArrayLike, dtype: str | None = None, span: Span | None = No
 
 def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
     """``expr`` with free variables replaced; a function also loses the parameters bound."""
-    from ixion.ir.visitor import bind_vars
+    from ixion.ir.variables import bind_vars
 
     return bind_vars(expr, binds)
 

@@ -73,7 +73,7 @@ def _with_fields(node: Any, virtual_device: Any, span: Span | None, changes: dic
     return made if virtual_device is None else made.with_virtual_device(virtual_device)
 
 
-def FunctionWithFields(  # noqa: N802 - Relay's name, as below
+def FunctionWithFields(
     function: Function,
     params: Any = None,
     body: Expr | None = None,
@@ -88,7 +88,7 @@ def FunctionWithFields(  # noqa: N802 - Relay's name, as below
     return _with_fields(function, virtual_device, span, {**changes, "attrs": attrs})  # type: ignore[no-any-return]
 
 
-def CallWithFields(  # noqa: N802
+def CallWithFields(
     call: Call,
     op: Expr | None = None,
     args: Any = None,
@@ -102,14 +102,14 @@ def CallWithFields(  # noqa: N802
     return _with_fields(call, virtual_device, span, changes)  # type: ignore[no-any-return]
 
 
-def ConstantWithFields(  # noqa: N802
+def ConstantWithFields(
     constant: Constant, data: Any = None, virtual_device: Any = None, span: Span | None = None
 ) -> Constant:
     """The constant with some fields replaced; the same object where nothing changes."""
     return _with_fields(constant, virtual_device, span, {"data": data})  # type: ignore[no-any-return]
 
 
-def IfWithFields(  # noqa: N802
+def IfWithFields(
     if_expr: If,
     cond: Expr | None = None,
     true_branch: Expr | None = None,
@@ -122,7 +122,7 @@ def IfWithFields(  # noqa: N802
     return _with_fields(if_expr, virtual_device, span, changes)  # type: ignore[no-any-return]
 
 
-def LetWithFields(  # noqa: N802
+def LetWithFields(
     let: Let,
     variable: Var | None = None,
     value: Expr | None = None,
@@ -135,7 +135,7 @@ def LetWithFields(  # noqa: N802
     return _with_fields(let, virtual_device, span, changes)  # type: ignore[no-any-return]
 
 
-def RefCreateWithFields(  # noqa: N802
+def RefCreateWithFields(
     ref_create: RefCreate,
     value: Expr | None = None,
     virtual_device: Any = None,
@@ -145,7 +145,7 @@ def RefCreateWithFields(  # noqa: N802
     return _with_fields(ref_create, virtual_device, span, {"value": value})  # type: ignore[no-any-return]
 
 
-def RefReadWithFields(  # noqa: N802
+def RefReadWithFields(
     ref_read: RefRead,
     ref: Expr | None = None,
     virtual_device: Any = None,
@@ -155,7 +155,7 @@ def RefReadWithFields(  # noqa: N802
     return _with_fields(ref_read, virtual_device, span, {"ref": ref})  # type: ignore[no-any-return]
 
 
-def RefWriteWithFields(  # noqa: N802
+def RefWriteWithFields(
     ref_write: RefWrite,
     ref: Expr | None = None,
     value: Expr | None = None,
@@ -166,14 +166,14 @@ def RefWriteWithFields(  # noqa: N802
     return _with_fields(ref_write, virtual_device, span, {"ref": ref, "value": value})  # type: ignore[no-any-return]
 
 
-def TupleWithFields(  # noqa: N802
+def TupleWithFields(
     tup: Tuple, fields: Any = None, virtual_device: Any = None, span: Span | None = None
 ) -> Tuple:
     """The tuple with some fields replaced; the same object where nothing changes."""
     return _with_fields(tup, virtual_device, span, {"fields": fields})  # type: ignore[no-any-return]
 
 
-def TupleGetItemWithFields(  # noqa: N802
+def TupleGetItemWithFields(
     tuple_get_item: TupleGetItem,
     tuple_value: Expr | None = None,
     index: int | None = None,
@@ -185,7 +185,7 @@ def TupleGetItemWithFields(  # noqa: N802
     return _with_fields(tuple_get_item, virtual_device, span, changes)  # type: ignore[no-any-return]
 
 
-def VarWithFields(  # noqa: N802
+def VarWithFields(
     variable: Var,
     vid: Any = None,
     type_annotation: Type | None = None,

@@ -236,8 +236,8 @@ class IRModule(Node, mutable=True):
     ) -> IRModule:
         """A module whose entry is ``expr``.
 
-        Free variables of an expression that is no function become parameters, in order of first use.
-        The entry is called by the function's ``global_symbol``, or ``main``.
+        Free variables of an expression that is no function become parameters, in order of first
+        use. The entry is called by the function's ``global_symbol``, or ``main``.
         """
         if isinstance(expr, IRModule):
             return expr
@@ -298,13 +298,13 @@ class IRModule(Node, mutable=True):
         return made
 
     @staticmethod
-    def _structure(module: Any) -> tuple[Any, ...]:
+    def _structure(node: Any) -> tuple[Any, ...]:
         """What equality compares: names as definitions, then what they stand for, by name."""
-        names = tuple(module.get_global_vars())
-        types = tuple(module.get_global_type_vars())
-        functions = tuple(module._functions.get(name) for name in names)
-        datas = tuple(module._type_definitions[header.name_hint] for header in types)
-        return (module.attrs, module.global_infos, names, types, functions, datas)
+        names = tuple(node.get_global_vars())
+        types = tuple(node.get_global_type_vars())
+        functions = tuple(node._functions.get(name) for name in names)
+        datas = tuple(node._type_definitions[header.name_hint] for header in types)
+        return (node.attrs, node.global_infos, names, types, functions, datas)
 
     _compared = ("attrs", "global_infos", "global_vars", "type_vars", "functions", "types")
     _binds = (False, False, True, True, False, False)
@@ -361,7 +361,9 @@ def _rename(function: Any, mapping: Mapping[GlobalVar, GlobalVar]) -> Any:
         return function
     from ixion.ir.visitor import rewrite
 
-    return rewrite(function, lambda old, new: mapping.get(new, new) if type(new) is GlobalVar else new)
+    return rewrite(
+        function, lambda old, new: mapping.get(new, new) if type(new) is GlobalVar else new
+    )
 
 
 def _as_function(value: Any) -> Any:
@@ -387,7 +389,7 @@ def _eta_expanded(name: GlobalVar) -> Function:
 
 
 def _closed(expr: Expr) -> Function:
-    from ixion.ir.visitor import free_type_vars, free_vars
+    from ixion.ir.variables import free_type_vars, free_vars
 
     if not isinstance(expr, Expr):
         raise TypeError(f"a module is made from an expression, found {type(expr).__name__}")
@@ -401,7 +403,7 @@ def _plain_type_vars(found: Iterable[Any]) -> list[TypeVar]:
 def _check_closed(function: Any, name: str) -> None:
     if not isinstance(function, Function):
         return
-    from ixion.ir.visitor import free_type_vars, free_vars
+    from ixion.ir.variables import free_type_vars, free_vars
 
     loose = free_vars(function)
     if loose:

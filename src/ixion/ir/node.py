@@ -19,7 +19,7 @@ import inspect
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from ixion.base.errors import RegistryError, did_you_mean
 
@@ -27,7 +27,7 @@ _MISSING: Any = object()
 _T = TypeVar("_T", bound="type[Node]")
 _set_raw = object.__setattr__
 
-# Field kinds: what JSON stores in place and what the constructor turns into a tuple.
+# Annotations of values that JSON stores in place.
 _PRIMITIVE = frozenset({"int", "str", "bool", "float"})
 
 
@@ -44,6 +44,7 @@ class Field:
         "doc",
         "name",
         "sequence",
+        "stored",
     )
 
     def __init__(
@@ -54,6 +55,7 @@ class Field:
         compare: bool = True,
         binds: bool = False,
         doc: str = "",
+        stored: str | None = None,
     ) -> None:
         self.name = ""
         self.annotation: Any = ""
@@ -64,16 +66,12 @@ class Field:
         self.binds = binds
         self.doc = doc
         self.sequence = False
+        self.stored = stored
 
     @property
     def required(self) -> bool:
         """Has no default."""
         return self.default is _MISSING
-
-    @property
-    def primitive(self) -> str | None:
-        """``int``, ``str``, ``bool`` or ``float`` where JSON stores the value in place, else None."""
-        return self.annotation if self.annotation in _PRIMITIVE else None
 
     def converted(self, value: Any) -> Any:
         """``value`` as the constructor would store it."""
@@ -93,15 +91,18 @@ def field(
     compare: bool = True,
     binds: bool = False,
     doc: str = "",
+    stored: str | None = None,
 ) -> Any:
     """Declare a node field.
 
     ``alias`` is the constructor's name for it, ``convert`` is applied by the constructor,
     ``compare=False`` hides it from structural equality and hash, and ``binds`` marks a definition
-    point: variables met inside are defined there and may be mapped to one another. A field annotated
-    ``tuple[...]`` accepts any iterable, and None means empty.
+    point: variables met inside are defined there and may be mapped to one another. A field
+    annotated ``tuple[...]`` accepts any iterable, and None means empty. ``stored`` is how JSON has
+    it: ``int``, ``str``, ``bool``, ``float`` or ``tensor`` in place (the first four follow from the
+    annotation), otherwise as a reference.
     """
-    return Field(default, alias, convert, compare, binds, doc)
+    return Field(default, alias, convert, compare, binds, doc, stored)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -131,6 +132,8 @@ def _annotate(cls: type, fields: Iterable[Field]) -> None:
         hint = hints.get(spec.name, "")
         spec.annotation = hint.__name__ if hint in (int, str, bool, float) else hint
         spec.sequence = str(hint).startswith("tuple[")
+        if spec.stored is None and spec.annotation in _PRIMITIVE:
+            spec.stored = spec.annotation
 
 
 def _merge_fields(bases: tuple[type, ...], own: list[Field]) -> tuple[Field, ...]:
@@ -194,18 +197,19 @@ class NodeMeta(type):
         return cls  # type: ignore[no-any-return]
 
     @staticmethod
-    def _complete(cls: Any, namespace: dict[str, Any], fields: tuple[Field, ...]) -> None:
-        cls._fields = fields
-        cls._field_map = {spec.name: spec for spec in fields}
-        order = namespace.get("_compare_order") or cls._field_map
-        compared = [cls._field_map[name] for name in order if cls._field_map[name].compare]
-        cls._compared = tuple(spec.name for spec in compared)
-        cls._binds = tuple(spec.binds for spec in compared)
+    def _complete(made: Any, namespace: dict[str, Any], fields: tuple[Field, ...]) -> None:
+        made._fields = fields
+        made._field_map = {spec.name: spec for spec in fields}
+        order = namespace.get("_compare_order") or made._field_map
+        compared = [made._field_map[name] for name in order if made._field_map[name].compare]
+        if "_compared" not in namespace:
+            made._compared = tuple(spec.name for spec in compared)
+            made._binds = tuple(spec.binds for spec in compared)
         if "_structure" not in namespace:
-            cls._structure = staticmethod(_getter(cls._compared))
-        cls._children = staticmethod(_getter(tuple(spec.name for spec in fields)))
-        if "__init__" not in namespace and cls._generate_init:
-            cls.__init__ = _compile_init(cls, fields)
+            made._structure = staticmethod(_getter(made._compared))
+        made._children = staticmethod(_getter(tuple(spec.name for spec in fields)))
+        if "__init__" not in namespace and made._generate_init:
+            made.__init__ = _compile_init(made, fields)
 
     def __init__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], mutable: bool = False
@@ -213,19 +217,19 @@ class NodeMeta(type):
         super().__init__(name, bases, namespace)
 
 
-@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Node(metaclass=NodeMeta):
     """Base of every node: immutable, compared by identity, weakly referencable.
 
     Class attributes a kind may override:
 
-    - ``_graph``: shared occurrences matter, so equality maps such nodes one to one and hash mixes in
-      where it was first met;
+    - ``_graph``: shared occurrences matter, so equality maps such nodes one to one and hash mixes
+      in where each was first met;
     - ``_free_var``: equal to another only if mapped to it at a definition point, or identical;
     - ``_by_identity``: structural equality is identity (operators);
     - ``_compare_order``: field names in the order in which equality walks them, so that definitions
       are met before uses;
-    - ``_structure``: static function from a node to the values that equality compares.
+    - ``_structure``: static function from a node to the values that equality compares, where they
+      are not simply fields; ``_compared`` and ``_binds`` then name them and say which define.
     """
 
     __slots__ = ("__weakref__",)
@@ -236,12 +240,21 @@ class Node(metaclass=NodeMeta):
     _field_map: ClassVar[dict[str, Field]] = {}
     _compared: ClassVar[tuple[str, ...]] = ()
     _binds: ClassVar[tuple[bool, ...]] = ()
-    _structure: ClassVar[Callable[[Any], tuple[Any, ...]]]
-    _children: ClassVar[Callable[[Any], tuple[Any, ...]]]
     _graph: ClassVar[bool] = False
     _free_var: ClassVar[bool] = False
     _by_identity: ClassVar[bool] = False
     _generate_init: ClassVar[bool] = True
+    # Slots beside the fields that JSON keeps: name there -> (slot, "ref" or "int").
+    _stored_slots: ClassVar[dict[str, tuple[str, str]]] = {}
+
+    if TYPE_CHECKING:
+        # The metaclass makes these from the fields. The constructor takes what its converters
+        # accept, which annotations of the stored values cannot say.
+        def __init__(self, *args: Any, **fields: Any) -> None: ...
+        @staticmethod
+        def _structure(node: Any) -> tuple[Any, ...]: ...
+        @staticmethod
+        def _children(node: Any) -> tuple[Any, ...]: ...
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; use copy({name}=...)")
@@ -282,7 +295,7 @@ class Node(metaclass=NodeMeta):
         return ((spec.name, getattr(self, spec.name)) for spec in self._fields)
 
     def copy(self, **changes: Any) -> Self:
-        """This node with some fields replaced; the node itself where every new value is the old one.
+        """This node with some fields replaced; the node itself where no value changes.
 
         Sequences count as unchanged where they hold the same objects. Raises AttributeError for an
         unknown field.
@@ -293,8 +306,8 @@ class Node(metaclass=NodeMeta):
             spec = self._field_map.get(name)
             if spec is None:
                 return getattr(self, name)  # type: ignore[no-any-return]  # raises
-            kept[name] = value = spec.converted(value)
-            changed = changed or not _unchanged(getattr(self, name), value)
+            kept[name] = new = spec.converted(value)
+            changed = changed or not _unchanged(getattr(self, name), new)
         if not changed:
             return self
         for spec in self._fields:
@@ -378,8 +391,8 @@ def register_node(
 ) -> Callable[[_T], _T]:
     """Class decorator: enter a node kind in the table under ``type_key``.
 
-    ``graph``, ``free_var`` and ``by_identity`` say how structural equality treats it (see ``Node``).
-    Raises RegistryError where another class has the key; the same class defined anew replaces it.
+    ``graph``, ``free_var`` and ``by_identity`` say how structural equality treats it (see
+    ``Node``). Raises RegistryError where another class has the key; the same class defined anew replaces it.
     """
 
     def enter(cls: _T) -> _T:
@@ -412,7 +425,7 @@ def node_type(type_key: str) -> type[Node]:
 
 
 def make_node(type_key: str, **fields: Any) -> Node:
-    """Build a node of a registered kind from its fields by name, converted as its constructor would."""
+    """Build a node of a registered kind from its fields by name, converted as by its constructor."""
     cls = node_type(type_key)
     maker = getattr(cls, "_make", None)
     if maker is not None:

@@ -83,10 +83,10 @@ def _meta_nodes(
     tokens: Tokens, diagnostics: DiagnosticContext, extra: MetaNodes | None
 ) -> dict[str, list[Any]]:
     """The metadata section, which is last in the text, followed by the caller's nodes."""
-    from ixion.ir.json import load_json
-
     table: dict[str, list[Any]] = {}
     if len(tokens.kinds) > 1 and tokens.kinds[-2] == METADATA:
+        from ixion.ir.json import load_json
+
         try:
             section = cast("Mapping[str, Sequence[Any]]", load_json(tokens.texts[-2]))
             table = {str(key): list(nodes) for key, nodes in section.items()}

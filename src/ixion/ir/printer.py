@@ -19,7 +19,6 @@ from ixion.ir.printer_expr import ExprPrinter, quoted_name
 from ixion.ir.printer_meta import MetaTable
 from ixion.ir.printer_type import TypePrinter
 from ixion.ir.printer_value import ValuePrinter
-from ixion.ir.trampoline import run
 from ixion.ir.types import Type
 
 _OMITTED = "/* The metadata is left out; astext(show_meta_data=True) prints it. */"
@@ -79,8 +78,7 @@ class _Printer:
         if isinstance(node, Type):
             return self.types.text(node)
         if isinstance(node, Pattern):
-            self.exprs.scopes.append([])
-            return run(self.exprs._pattern(node))
+            return self.exprs.match_pattern(node)
         if isinstance(node, Node):
             return self._foreign(node)
         return self.values.value(node)

@@ -37,6 +37,7 @@ from ixion.ir.expr import (
 from ixion.ir.function import Function
 from ixion.ir.node import plain_repr
 from ixion.ir.op import Op
+from ixion.ir.printer_rope import Rope, enclosed, join_lines, render
 from ixion.ir.printer_type import TypePrinter, type_param
 from ixion.ir.printer_uses import count_uses
 from ixion.ir.printer_value import ValuePrinter, scalar_text
@@ -45,11 +46,6 @@ from ixion.ir.trampoline import Step, run
 _INLINE = (GlobalVar, Constant, Op, Var, Constructor)
 _COMMENTED = (Constant, Call, Var, Function, Tuple, TupleGetItem)
 _PLAIN_NAME = re.compile(r"[A-Za-z_/][A-Za-z0-9_/]*")
-
-
-def indented(text: str) -> str:
-    """``text`` moved two columns to the right, its first line too."""
-    return "  " + text.replace("\n", "\n  ")
 
 
 def quoted_name(name: str) -> str:
@@ -73,9 +69,9 @@ class ExprPrinter:
         self.types = types
         self.annotate = annotate
         self.constants = constants
-        self.scopes: list[list[str]] = []
+        self.scopes: list[list[Rope]] = []
         self._uses: dict[int, int] = {}
-        self._memo: dict[int, str] = {}
+        self._memo: dict[int, Rope] = {}
         self._declared: dict[int, str] = {}
         self._bound: set[int] = set()
         self._commented: set[int] = set()
@@ -85,7 +81,7 @@ class ExprPrinter:
     def root(self, expr: Expr) -> str:
         """The text of a whole expression."""
         self._uses = count_uses(expr)
-        return run(self._scope(expr))
+        return render(run(self._scope(expr)))
 
     def definition(self, prefix: str, function: Function) -> str:
         """The text of a module's function, ``prefix`` being ``def @name``."""
@@ -93,20 +89,23 @@ class ExprPrinter:
         self.scopes.append([])
         text = run(self._function_text(prefix, function))
         self.scopes.pop()
-        return text
+        return render(text)
+
+    def match_pattern(self, pattern: Pattern) -> str:
+        """The text of a match pattern by itself."""
+        return run(self._pattern(pattern))
 
     # --- scopes, names, comments ----------------------------------------------------------------
 
-    def _scope(self, node: Expr) -> Step[str]:
+    def _scope(self, node: Expr) -> Step[Rope]:
         self.scopes.append([])
         last = yield self._print(node, True)
         lines = self.scopes.pop()
         lines.append(last)
-        return "\n".join(lines)
+        return join_lines(lines)
 
-    def _body(self, node: Expr) -> Step[str]:
-        text = yield self._scope(node)
-        return f"{{\n{indented(text)}\n}}"
+    def _body(self, node: Expr) -> Step[Rope]:
+        return enclosed("{", (yield self._scope(node)), "}")
 
     def _unique(self, prefix: str) -> str:
         names = self._names
@@ -123,7 +122,7 @@ class ExprPrinter:
     def _declare(self, variable: Var) -> str:
         """Name a variable where it is bound; later uses print the name alone."""
         if id(variable) in self._memo:
-            return self._memo[id(variable)] + "-malformed-ir"
+            return f"{self._memo[id(variable)]}-malformed-ir"
         hint = variable.name_hint
         if not (hint[:1].isalpha() and hint[:1].isascii()):
             hint = "v" + hint
@@ -157,12 +156,12 @@ class ExprPrinter:
 
     # --- the walk -------------------------------------------------------------------------------
 
-    def _print(self, expr: Expr, inline: bool = False) -> Step[str]:
+    def _print(self, expr: Expr, inline: bool = False) -> Step[Rope]:
         if id(expr) not in self._memo:
             yield self._visit(expr)
         return self._place(expr, inline)
 
-    def _place(self, expr: Expr, inline: bool = False) -> str:
+    def _place(self, expr: Expr, inline: bool = False) -> Rope:
         """The text that stands for a visited expression at a place of use."""
         key = id(expr)
         text = self._memo[key]
@@ -176,15 +175,18 @@ class ExprPrinter:
             if key in self._bound:
                 return text
             if isinstance(expr, Let):
-                text = f"(\n{indented(text)}\n)"
-        text += self._comment(expr)
+                text = enclosed("(", text, ")")
+        comment = self._comment(expr)
+        if comment:
+            text = text + comment if isinstance(text, str) else [text, comment]
         if here:
             self._memo[key] = text
             return text
         self._bound.add(key)
         name = self._memo[key] = f"%{self._temporaries}"
         self._temporaries += 1
-        self.scopes[-1].append(f"{name} = {text};")
+        line: Rope = f"{name} = {text};" if isinstance(text, str) else [f"{name} = ", text, ";"]
+        self.scopes[-1].append(line)
         return name
 
     def _visit(self, root: Expr) -> Step[None]:
@@ -200,6 +202,7 @@ class ExprPrinter:
                 stack.append((node, True))
                 stack.extend((child, False) for child in _DATAFLOW[kind](node))
                 continue
+            text: Rope
             if kind in _SIMPLE:
                 text = _SIMPLE[kind](self, node)
             elif kind in _SCOPED:
@@ -213,7 +216,7 @@ class ExprPrinter:
 
     def _free_var(self, node: Var) -> str:
         self._declared[id(node)] = self._declare(node)
-        return self._memo[id(node)]
+        return str(self._memo[id(node)])
 
     def _constant(self, node: Constant) -> str:
         literal = scalar_text(node)
@@ -232,77 +235,82 @@ class ExprPrinter:
     def _constructor(self, node: Constructor) -> str:
         return node.name_hint
 
+    def _name(self, expr: Expr) -> str:
+        """What stands for an operand, which is never more than a name or a literal."""
+        return str(self._place(expr))
+
     def _tuple(self, node: Tuple) -> str:
-        inner = ", ".join([self._place(item) for item in node.fields])
+        inner = ", ".join([self._name(item) for item in node.fields])
         return f"({inner}{',' if len(node.fields) == 1 else ''})"
 
     def _item(self, node: TupleGetItem) -> str:
-        return f"{self._place(node.tuple_value)}.{node.index}"
+        return f"{self._name(node.tuple_value)}.{node.index}"
 
     def _call(self, node: Call) -> str:
         # Arguments first: what they need is bound above what the callee needs.
-        args = [self._place(arg) for arg in node.args]
+        args = [self._name(arg) for arg in node.args]
         args += self.values.call_attrs(node.attrs, node.op)
         op = node.op
         if isinstance(op, Constructor):
             return f"{op.name_hint}({', '.join(args)})" if op.inputs else op.name_hint
-        return f"{self._place(op)}({', '.join(args)})"
+        return f"{self._name(op)}({', '.join(args)})"
 
     # --- scoped forms ---------------------------------------------------------------------------
 
-    def _ref_create(self, node: RefCreate) -> Step[str]:
+    def _ref_create(self, node: RefCreate) -> Step[Rope]:
         return f"ref({yield self._print(node.value)})"
 
-    def _ref_read(self, node: RefRead) -> Step[str]:
+    def _ref_read(self, node: RefRead) -> Step[Rope]:
         return f"ref_read({yield self._print(node.ref)})"
 
-    def _ref_write(self, node: RefWrite) -> Step[str]:
+    def _ref_write(self, node: RefWrite) -> Step[Rope]:
         ref = yield self._print(node.ref)
         return f"ref_write({ref}, {yield self._print(node.value)})"
 
-    def _if(self, node: If) -> Step[str]:
+    def _if(self, node: If) -> Step[Rope]:
         condition = yield self._print(node.cond)
         first = yield self._body(node.true_branch)
-        return f"if ({condition}) {first} else {yield self._body(node.false_branch)}"
+        second = yield self._body(node.false_branch)
+        return [f"if ({condition}) ", first, " else ", second]
 
-    def _let(self, node: Expr) -> Step[str]:
-        lines: list[str] = []
+    def _let(self, node: Expr) -> Step[Rope]:
+        lines: list[Rope] = []
         opened = False
         while isinstance(node, Let):
             head = f"let {self._declare(node.var)} = "
             value = yield self._print(node.value, True)
+            if isinstance(node.value, Let) and not isinstance(value, str):
+                value = enclosed("(", value, ")")
             if not opened:
                 # What the first value needs goes before the chain, the rest between its lines.
                 self.scopes.append(lines)
                 opened = True
-            lines.append(f"{head}{value};")
+            lines.append(f"{head}{value};" if isinstance(value, str) else [head, value, ";"])
             node = node.body
         lines.append((yield self._scope(node)))
         self.scopes.pop()
-        return "\n".join(lines)
+        return join_lines(lines)
 
-    def _function(self, node: Function) -> Step[str]:
+    def _function(self, node: Function) -> Step[Rope]:
         return self._function_text("fn ", node)
 
-    def _function_text(self, prefix: str, node: Function) -> Step[str]:
+    def _function_text(self, prefix: str, node: Function) -> Step[Rope]:
         generics = ", ".join(map(type_param, node.type_params))
         params = [self._declare(param) for param in node.params]
-        params += [self.values.pair(key, value) for key, value in (node.attrs or {}).items()]
-        if node.virtual_device is not None:
-            params.append(self.values.pair("virtual_device", node.virtual_device))
+        params += [self.values.pair(key, value) for key, value in _function_attrs(node)]
         head = f"{prefix}{f'[{generics}]' if generics else ''}({', '.join(params)}) "
         if node.ret_type is not None:
             head += f"-> {self.types.text(node.ret_type)} "
-        return head + (yield self._body(node.body))
+        return [head, (yield self._body(node.body))]
 
-    def _match(self, node: Match) -> Step[str]:
+    def _match(self, node: Match) -> Step[Rope]:
         data = yield self._print(node.data)
-        lines = [f"match{'' if node.complete else '?'} ({data}) {{"]
+        lines: list[Rope] = []
         for clause in node.clauses:
             head = run(self._pattern(clause.lhs))
-            body = yield self._body(clause.rhs)
-            lines.append(indented(f"{head} => {body},"))
-        return "\n".join([*lines, "}"])
+            lines.append([f"{head} => ", (yield self._body(clause.rhs)), ","])
+        left = f"match{'' if node.complete else '?'} ({data}) {{"
+        return enclosed(left, join_lines(lines), "}") if lines else [left, "}"]
 
     def _pattern(self, node: Pattern) -> Step[str]:
         if isinstance(node, PatternVar):
@@ -317,6 +325,13 @@ class ExprPrinter:
         if isinstance(node, PatternTuple):
             return listed
         return node.constructor.name_hint + (listed if texts else "")
+
+
+def _function_attrs(node: Function) -> list[tuple[str, Any]]:
+    pairs = [] if node.attrs is None else list(node.attrs.items())
+    if node.virtual_device is not None:
+        pairs.append(("virtual_device", node.virtual_device))
+    return pairs
 
 
 def _in_comment(name: str) -> str:
@@ -344,7 +359,7 @@ _SIMPLE: dict[type, Callable[[ExprPrinter, Any], str]] = {
     TupleGetItem: ExprPrinter._item,
     Call: ExprPrinter._call,
 }
-_SCOPED: dict[type, Callable[[ExprPrinter, Any], Step[str]]] = {
+_SCOPED: dict[type, Callable[[ExprPrinter, Any], Step[Rope]]] = {
     RefCreate: ExprPrinter._ref_create,
     RefRead: ExprPrinter._ref_read,
     RefWrite: ExprPrinter._ref_write,
@@ -355,4 +370,4 @@ _SCOPED: dict[type, Callable[[ExprPrinter, Any], Step[str]]] = {
 }
 
 
-__all__ = ["ExprPrinter", "indented", "quoted_name"]
+__all__ = ["ExprPrinter", "quoted_name"]

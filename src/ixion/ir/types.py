@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, cast
+from typing import Any
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
@@ -47,7 +47,7 @@ class Type(Node):
             return False
         from ixion.ir.equal import structural_equal
 
-        return structural_equal(self, cast("Type", other))
+        return structural_equal(self, other)
 
     def __hash__(self) -> int:
         try:
@@ -115,7 +115,7 @@ class TypeVar(Type):
     """A type parameter."""
 
     name_hint: str = field(compare=False)
-    kind: TypeKind = field(default=TypeKind.Type, convert=_as_kind)
+    kind: TypeKind = field(default=TypeKind.Type, convert=_as_kind, stored="int")
     span: Span | None = field(default=None, compare=False)
 
     def __call__(self, *args: Type) -> TypeCall:
@@ -127,7 +127,7 @@ class GlobalTypeVar(Type):
     """The name of an algebraic data type."""
 
     name_hint: str = field()
-    kind: TypeKind = field(default=TypeKind.AdtHandle, convert=_as_kind)
+    kind: TypeKind = field(default=TypeKind.AdtHandle, convert=_as_kind, stored="int")
     span: Span | None = field(default=None, compare=False)
 
     def __call__(self, *args: Type) -> TypeCall:
@@ -187,7 +187,7 @@ RelayRefType = RefType
 class IncompleteType(Type):
     """A hole that type inference fills; equal only to itself."""
 
-    kind: TypeKind = field(default=TypeKind.Type, convert=_as_kind)
+    kind: TypeKind = field(default=TypeKind.Type, convert=_as_kind, stored="int")
     span: Span | None = field(default=None, compare=False)
 
 
@@ -256,7 +256,7 @@ def scalar_type(dtype: str) -> TensorType:
     return TensorType((), dtype)
 
 
-def ShapeVar(name: str) -> TypeVar:  # noqa: N802 - Relay's name
+def ShapeVar(name: str) -> TypeVar:
     """A type variable that stands for a shape."""
     return TypeVar(name, TypeKind.ShapeVar)
 

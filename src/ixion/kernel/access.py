@@ -51,6 +51,8 @@ class Access:
 
     operands: dict[Tensor, Operand] = field(default_factory=dict)
     given: dict[Tensor, Given] = field(default_factory=dict)
+    # Tensors whose elements are those of another expression of the same index.
+    redirect: dict[Tensor, Given] = field(default_factory=dict)
     # A lane variable, where its block starts, and the extent that counted lanes stay below.
     limits: dict[Var, tuple[Expr, int]] = field(default_factory=dict)
 
@@ -76,6 +78,8 @@ class _Inliner:
     def _read(self, tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
         if tensor in self.access.given:
             return self.access.given[tensor](index)
+        if tensor in self.access.redirect:
+            return self.expr(self.access.redirect[tensor](index))
         if tensor in self.access.operands:
             return self._load(tensor, index)
         if tensor.body is None:

@@ -19,6 +19,10 @@ from ixion.te.expr import Expr, Var, minimum, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Let, Stmt, seq, unroll
 
+# Channels per unrolled step.  Code at the borders is rarely run and there is a lot of it.
+UNROLL = 4
+EDGE_UNROLL = 2
+
 
 @dataclass(eq=False)
 class ConvNest(SpatialNest):
@@ -38,7 +42,6 @@ class ConvNest(SpatialNest):
         self.in_blocks = -(-self.in_channels // self.in_block)
         self.group_blocks = -(-self.out_channels // self.block)
         self.block_groups = -(-self.group_blocks // self.tile.blocks)
-        self.unroll = channel_unroll(self.in_channels, self.in_block)
         super().__post_init__()
 
     @property
@@ -64,7 +67,9 @@ class ConvNest(SpatialNest):
             inner = self._all_taps(x, w, size, ib)
         else:
             inner = seq(*(
-                self._channels(x + self._tap_step(j), w + self._tap_weights(j), pixels, ib)
+                self._channels(
+                    x + self._tap_step(j), w + self._tap_weights(j), pixels, ib, EDGE_UNROLL
+                )
                 for j, pixels in enumerate(valid) if pixels
             ))
         body = Let(x, self._source_at(col, ib, t), Let(w, self._weights_at(ib, t), inner))
@@ -98,16 +103,19 @@ class ConvNest(SpatialNest):
         )
         return For(j, 0, self.cols.taps, inner, unrolled=self.in_block == 1)
 
-    def _channels(self, x: Expr, w: Expr, pixels: Sequence[int], ib: Var) -> Stmt:
+    def _channels(
+        self, x: Expr, w: Expr, pixels: Sequence[int], ib: Var, most: int = UNROLL
+    ) -> Stmt:
         """All input channels of one block at one kernel position."""
         if self.in_block == 1:
             return self._step(x, w, pixels)
         k, u = Var("k"), Var("u")
         wide = self.tile.blocks * self.block
-        step = unroll(u, self.unroll, self._step(x + k + u, w + k * wide + u * wide, pixels))
+        times = channel_unroll(self.in_channels, self.in_block, most)
+        step = unroll(u, times, self._step(x + k + u, w + k * wide + u * wide, pixels))
         left = minimum(wrap(self.in_channels) - ib * self.in_block, self.in_block)
         whole = self.in_channels % self.in_block == 0
-        return For(k, 0, self.in_block if whole else left, step, step=self.unroll)
+        return For(k, 0, self.in_block if whole else left, step, step=times)
 
     def _step(self, x: Expr, w: Expr, pixels: Sequence[int]) -> Stmt:
         assert self.source is not None and self.weights is not None
@@ -120,9 +128,9 @@ class ConvNest(SpatialNest):
         )  # fmt: skip
 
 
-def channel_unroll(channels: int, block: int) -> int:
-    """Channels per unrolled step: the largest power of two up to 8 that divides both counts."""
-    for u in (8, 4, 2):
-        if block % u == 0 and channels % u == 0:
-            return u
-    return 1
+def channel_unroll(channels: int, block: int, most: int) -> int:
+    """Channels per unrolled step: the largest power of two up to ``most`` dividing both counts."""
+    times = most
+    while times > 1 and (block % times or channels % times):
+        times //= 2
+    return times

@@ -6,6 +6,7 @@ innermost loop is vectorised and the rest is cut into tasks of a few thousand el
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer
@@ -19,26 +20,28 @@ UNROLL = 4
 
 
 def injective(
-    name: str, out: Tensor, place: Operand, access: Access, lanes: int, params: tuple[Buffer, ...]
+    name: str, out: Tensor, place: Operand, access: Access, lanes: int,
+    params: tuple[Buffer, ...], whole: Sequence[int] | None = None, base: int = 0,
 ) -> Kernel:
     """A kernel that writes every element of ``out`` (static shape) to ``place``.
 
     ``lanes`` is the vector width; ``params`` are the buffers in slot order, ``place``'s first.
+    With ``whole``, ``out`` is a part of a tensor of that shape, ``base`` elements after its start.
     """
-    space, value, strides = element_space(out, place, access)
+    space, value, strides = element_space(out, place, access, whole)
     if not space.vars:
         space = LoopSpace([Var("i")], [1])
         strides = [1]
     rows, inner = prod(space.extents[:-1]), space.extents[-1]
     if rows >= 8 or inner < 4 * lanes:
-        task, tasks, body = _by_rows(space, value, strides, place.buffer, lanes)
+        task, tasks, body = _by_rows(space, value, strides, place.buffer, lanes, base)
     else:
-        task, tasks, body = _by_chunks(space, value, strides, place.buffer, lanes)
+        task, tasks, body = _by_chunks(space, value, strides, place.buffer, lanes, base)
     return Kernel(name, params, task, tasks, body)
 
 
 def element_space(
-    out: Tensor, place: Operand, access: Access
+    out: Tensor, place: Operand, access: Access, whole: Sequence[int] | None = None
 ) -> tuple[LoopSpace, Expr, list[int]]:
     """Merged loops over ``out``'s memory, the element's value and the store's strides."""
     shape = [int(n) for n in out.shape]  # type: ignore[arg-type]
@@ -46,17 +49,17 @@ def element_space(
     space = LoopSpace([Var(f"p{d}") for d in range(len(extents))], list(extents))
     index = place.layout.logical(space.vars)
     value = access.element(out, index, space.ranges())
-    return merge(space, value, place.layout.strides(shape))
+    return merge(space, value, place.layout.strides(whole or shape))
 
 
 def _by_rows(
-    space: LoopSpace, value: Expr, strides: list[int], out: Buffer, lanes: int
+    space: LoopSpace, value: Expr, strides: list[int], out: Buffer, lanes: int, start: int
 ) -> tuple[Var, int, Stmt]:
     """Tasks are runs of whole rows (everything but the innermost loop)."""
     task, row = Var("task"), Var("row")
     rows, inner = prod(space.extents[:-1]), space.extents[-1]
     group = min(rows, max(1, -(-GRAIN // max(inner, 1))))
-    base = affine(space.vars[:-1], strides[:-1])
+    base = affine(space.vars[:-1], strides[:-1]) + start
     line = _line(space, value, base, wrap(0), inner, out, lanes)
     outer = list(zip(space.vars[:-1], space.extents[:-1], strict=True))
     body = decode(row, outer, line) if outer else line
@@ -65,7 +68,7 @@ def _by_rows(
 
 
 def _by_chunks(
-    space: LoopSpace, value: Expr, strides: list[int], out: Buffer, lanes: int
+    space: LoopSpace, value: Expr, strides: list[int], out: Buffer, lanes: int, start: int
 ) -> tuple[Var, int, Stmt]:
     """Tasks are pieces of the innermost loop, for each of the few rows."""
     task, chunk = Var("task"), Var("chunk")
@@ -73,7 +76,7 @@ def _by_chunks(
     step = lanes * UNROLL
     size = max(step, -(-min(GRAIN, inner) // step) * step)
     chunks = max(1, inner // size)
-    base = affine(space.vars[:-1], strides[:-1])
+    base = affine(space.vars[:-1], strides[:-1]) + start
     whole = _line(space, value, base, chunk * size, size, out, lanes)
     rest = inner - (chunks - 1) * size
     last = _line(space, value, base, wrap((chunks - 1) * size), rest, out, lanes)

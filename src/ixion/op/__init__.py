@@ -11,3 +11,7 @@ from ixion.op.call import call
 from ixion.op.cast import cast, cast_like, reinterpret
 from ixion.op.compare import Accumulation, Exact, Ulp
 from ixion.op.define import InferArgs, Inferred, OpPattern, define, moves
+from ixion.op import conv_transpose, pool, pool_global
+from ixion.op import dense, reduce, softmax
+from ixion.op import norm
+from ixion.op import join, slice

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ixion.base.dim import Dim
     from ixion.op.define import InferArgs
 
 
@@ -35,3 +36,8 @@ def reduced_axes(axis: Sequence[int] | None, exclude: bool, rank: int) -> tuple[
     if exclude:
         return tuple(a for a in range(rank) if a not in listed)
     return tuple(sorted(listed))
+
+
+def shape_text(shape: Sequence[Dim]) -> str:
+    """``(a, b)`` for messages."""
+    return "(" + ", ".join(str(d) for d in shape) + ")"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ixion import te
 from ixion.base import dim as dims
 from ixion.ir.types import TensorType, Type
+from ixion.op.axes import shape_text
 from ixion.op.extent import Extent, extents, same_extent
 
 if TYPE_CHECKING:
@@ -45,15 +46,11 @@ def broadcast_shapes(args: InferArgs, *shapes: Sequence[Dim]) -> tuple[Dim, ...]
         if any(d is None for d in joined):
             args.fail(
                 "shapes do not broadcast (numpy's rule: trailing dims are equal or 1)",
-                expected=_text(out),
-                found=_text(shape),
+                expected=shape_text(out),
+                found=shape_text(shape),
             )
         out = tuple(d for d in joined if d is not None)
     return out
-
-
-def _text(shape: Sequence[Dim]) -> str:
-    return "(" + ", ".join(str(d) for d in shape) + ")"
 
 
 def same_dtype(args: InferArgs, *types: TensorType) -> str:

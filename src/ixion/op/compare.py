@@ -11,7 +11,7 @@ import numpy as np
 from ixion.base import dtype as dtypes
 from ixion.op.rounding import Array, epsilon, ulp, wide
 
-Scale = Callable[[Any, tuple[Array, ...], Any], Array]
+Scale = Callable[[Any, tuple[Array, ...], Any], Any]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Ulp:
 class Accumulation:
     """At most ``factor`` * eps * S, where S is a sum of magnitudes: reductions.
 
-    ``scale(attrs, inputs, out_type)`` gives S per output element in float64; when it is None, S
-    is the reference of the inputs' absolute values, which is right for sums of products.
+    ``scale(attrs, inputs, out_type)`` gives S per output element in float64 (a tuple where the op
+    has several outputs); when it is None, S is the reference of the inputs' absolute values, which
+    is right for sums of products.
     """
 
     factor: float = 8.0

@@ -13,6 +13,7 @@ from ixion.base.dim import Dim
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
+from ixion.op.axes import shape_text
 from ixion.op.call import call, known_ints, unary_builder
 from ixion.op.compare import Exact
 from ixion.op.define import Infer, InferArgs, Inferred, OpPattern, Reference, define, moves
@@ -115,11 +116,6 @@ def _fill(
             args.fail("newshape does not divide the data", expected=source, found=out)
     elif dims.same(left, given) is False:
         args.fail("element counts differ", expected=shape_text(source), found=shape_text(out))
-
-
-def shape_text(shape: Sequence[Dim]) -> str:
-    """``(a, b)`` for messages."""
-    return "(" + ", ".join(str(d) for d in shape) + ")"
 
 
 def strides_of(shape: Sequence[Extent]) -> list[Extent]:

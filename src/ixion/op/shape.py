@@ -12,12 +12,12 @@ from ixion.base import dim as dims
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
-from ixion.op.axes import checked_axes, checked_axis
+from ixion.op.axes import checked_axes, checked_axis, shape_text
 from ixion.op.call import call, known_ints
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define, moves
 from ixion.op.extent import extents
-from ixion.op.reshape import reshape_compute, shaped_by, shape_text
+from ixion.op.reshape import reshape_compute, shaped_by
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axes, choice, flag, shape
 

@@ -13,11 +13,11 @@ of different layers are structurally equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
+from ixion.analysis.dataflow import dataflow_order, operands
 from ixion.analysis.dominators import ForwardGraph, PostDominators
 from ixion.ir import (
     Call,
@@ -30,7 +30,6 @@ from ixion.ir import (
     Tuple,
     TupleGetItem,
     Var,
-    post_order_visit,
 )
 from ixion.op.define import OpPattern
 from ixion.transform.context import PassContext
@@ -80,14 +79,10 @@ class FormKernels(FunctionPass):
 class _Former:
     def __init__(self, func: Function) -> None:
         self.func = func
-        self.nodes: list[Expr] = []
-        post_order_visit(func.body, self._note)
-        self.nodes = [n for n in self.nodes if isinstance(n, (Call, Tuple, TupleGetItem))]
+        nodes = dataflow_order(func.body)
+        self.nodes = [n for n in nodes if isinstance(n, (Call, Tuple, TupleGetItem))]
         self.index = {id(n): i for i, n in enumerate(self.nodes)}
         self.groups: dict[int, _Group] = {}
-
-    def _note(self, node: Expr) -> None:
-        self.nodes.append(node)
 
     def run(self) -> Expr:
         self.graph = self._graph()
@@ -101,7 +96,7 @@ class _Former:
         graph = ForwardGraph()
         for node in self.nodes:
             here = graph.place(node)
-            for arg in _operands(node):
+            for arg in operands(node):
                 if id(arg) in self.index:
                     graph.node(arg).outputs.append((here, OpPattern.ELEMWISE))
         if id(self.func.body) in self.index:
@@ -221,14 +216,6 @@ def _size(kind: TensorType) -> int:
     return prod(d if isinstance(d, int) else 1 << 20 for d in kind.shape)
 
 
-def _operands(node: Expr) -> tuple[Expr, ...]:
-    if isinstance(node, Call):
-        return tuple(node.args) if isinstance(node.op, Op) else (node.op, *node.args)
-    if isinstance(node, Tuple):
-        return tuple(node.fields)
-    return (node.tuple_value,) if isinstance(node, TupleGetItem) else ()
-
-
 def _with_operands(node: Expr, new: dict[int, Expr]) -> Expr:
     if isinstance(node, Tuple):
         fields = tuple(new.get(id(f), f) for f in node.fields)
@@ -268,12 +255,3 @@ def _formed(
     kind = group.kind if group.kind != "opaque" else str(last.op.name)
     function = Function(params, body, last.checked_type, attrs={"Primitive": 1, "kernel": kind})
     return Call(function, tuple(args), span=last.span)
-
-
-def formed_kernels(func: Function) -> Iterator[Call]:
-    """Calls of formed kernels in a function's body, in execution order."""
-    found: list[Expr] = []
-    post_order_visit(func.body, found.append)
-    for node in found:
-        if isinstance(node, Call) and isinstance(node.op, Function):
-            yield node

@@ -24,19 +24,18 @@ class Group:
     """A set of nodes, found by union-find.
 
     ``root_ref`` is the expression whose value leaves the group, ``anchor_ref`` the one complex
-    operator inside, ``num_nodes`` and ``num_args`` are counted for the limits.
+    operator inside; ``num_nodes`` is counted for the limit.
     """
 
-    __slots__ = ("anchor_ref", "num_args", "num_nodes", "parent", "pattern", "root_ref")
+    __slots__ = ("anchor_ref", "num_nodes", "parent", "pattern", "root_ref")
 
-    def __init__(self, node: ForwardNode, num_args: int) -> None:
+    def __init__(self, node: ForwardNode) -> None:
         self.parent: Group | None = None
         self.pattern = node.pattern
         self.root_ref = node.ref
         is_anchor = node.pattern == OpPattern.OUT_ELEMWISE_FUSABLE
         self.anchor_ref = node.ref if is_anchor else None
         self.num_nodes = 1
-        self.num_args = num_args
 
     def find_root(self) -> Group:
         root = self
@@ -52,7 +51,6 @@ class Group:
         if child is parent:
             return
         parent.num_nodes += child.num_nodes
-        parent.num_args += child.num_args
         child.parent = parent
         if child.anchor_ref is not None:
             if parent.anchor_ref is not None:
@@ -67,21 +65,14 @@ def _combined(left: OpPattern, right: OpPattern) -> OpPattern:
     return max(left, right)
 
 
-def partition(
-    graph: ForwardGraph,
-    opt_level: int,
-    max_depth: int,
-    max_args: int = 0,
-    count_args: Callable[[object], int] = lambda ref: 0,
-) -> list[Group]:
+def partition(graph: ForwardGraph, opt_level: int, max_depth: int) -> list[Group]:
     """The group of each node of ``graph``, by index; singletons at ``opt_level`` 0.
 
-    ``max_depth`` bounds the nodes of a group, ``max_args`` (0 for no bound) the arguments of the
-    function made of one, as counted by ``count_args`` for each node.
+    ``max_depth`` bounds the nodes of a group.
     """
-    groups = [Group(node, count_args(node.ref) if max_args else 0) for node in graph.nodes]
+    groups = [Group(node) for node in graph.nodes]
     if opt_level > 0:
-        fuser = _Fuser(graph, groups, max_depth, max_args)
+        fuser = _Fuser(graph, groups, max_depth)
         for phase in range(_PHASES):
             fuser.run(phase)
     return groups
@@ -102,14 +93,11 @@ def _injective_path(pattern: OpPattern, is_sink: bool) -> bool:
 
 
 class _Fuser:
-    def __init__(
-        self, graph: ForwardGraph, groups: list[Group], max_depth: int, max_args: int
-    ) -> None:
+    def __init__(self, graph: ForwardGraph, groups: list[Group], max_depth: int) -> None:
         self.nodes = graph.nodes
         self.groups = groups
         self.tree = PostDominators(graph)
         self.max_depth = max_depth
-        self.max_args = max_args
 
     def run(self, phase: int) -> None:
         for node in self.nodes:
@@ -165,13 +153,8 @@ class _Fuser:
         return found
 
     def _too_big(self, inner: Iterable[ForwardNode], parent: int) -> bool:
-        # Counts whole groups for a node each, as Relay does.
-        root = self.groups[parent].find_root()
-        nodes, args = root.num_nodes, root.num_args
-        for node in inner:
-            nodes += self.groups[node.index].num_nodes
-            args += self.groups[node.index].find_root().num_args
-        return nodes > self.max_depth or 0 < self.max_args < args
+        nodes = sum(self.groups[node.index].num_nodes for node in inner)
+        return nodes + self.groups[parent].find_root().num_nodes > self.max_depth
 
     def _path_allows(
         self, inner: list[ForwardNode], node: ForwardNode, parent: int, allows: Allows

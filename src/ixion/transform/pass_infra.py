@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ixion.base.errors import PassError
-from ixion.ir import Function, GlobalVar, IRModule, structural_hash
+from ixion.ir import Function, GlobalVar, IRModule
 from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.registry import get_pass
@@ -58,6 +58,8 @@ class Pass:
         raise PassError(f"pass {type(self).__name__} defines no run()")
 
     def _run_guarded(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        from ixion.ir.hash import structural_hash
+
         before = structural_hash(mod)
         result = self.run(mod, ctx)
         if structural_hash(mod) != before:

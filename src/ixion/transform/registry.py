@@ -44,6 +44,7 @@ _BUILTIN: dict[str, str] = {
     "PrintIR": "print_ir",
     "FormKernels": "form_kernels",
     "PlanLayouts": "plan_layouts",
+    "SplitToSlices": "split_to_slices",
 }
 
 

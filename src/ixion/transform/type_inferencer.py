@@ -135,10 +135,11 @@ class TypeInferencer:
     def _region(self, root: Expr) -> Step:
         """The dataflow above scopes, without recursion; scopes are steps."""
         types = self.types
-        stack = [root]
+        # Only expressions without a type are ever put on the stack.
+        stack = [root] if self.known(root) is None else []
         while stack:
             expr = stack[-1]
-            if self.known(expr) is not None:
+            if expr in types:
                 stack.pop()
                 continue
             operands = _OPERANDS.get(type(expr))

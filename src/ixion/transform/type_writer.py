@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from ixion.base.errors import TypeInferenceError
 from ixion.ir import (
@@ -26,15 +26,38 @@ from ixion.ir import (
     TensorType,
     Tuple,
     TupleGetItem,
+    TupleType,
     Type,
     Var,
 )
-from ixion.transform.type_inferencer import TypeInferencer, place_of
+from ixion.transform.type_inferencer import TypeInferencer, place_of, written_type
 from ixion.transform.type_solver import TypeSolver
 
-__all__ = ["TypeWriter", "write_type"]
+__all__ = ["TypeWriter", "keep_type", "write_type"]
 
+_E = TypeVar("_E", bound=Expr)
 write_type = Expr._checked_type.__set__  # type: ignore[attr-defined]  # a slot
+
+
+def keep_type(old: Expr, new: _E) -> _E:
+    """``new`` with the type of ``old``, whose value it has: inference need not visit it.
+
+    Only static types are kept; a dynamic one may get more precise by inference.
+    """
+    kind = written_type(old)
+    if new is not old and kind is not None and is_static_type(kind) and written_type(new) is None:
+        write_type(new, kind)
+    return new
+
+
+def is_static_type(kind: Type) -> bool:
+    """A tensor whose sizes are all ints, or a tuple of such tensors."""
+    if type(kind) is TensorType:
+        for dim in kind.shape:
+            if type(dim) is not int:
+                return False
+        return True
+    return type(kind) is TupleType and all([is_static_type(field) for field in kind.fields])
 
 
 class TypeWriter:

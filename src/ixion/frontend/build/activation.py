@@ -13,7 +13,7 @@ from ixion.frontend.term import Term
 
 
 def gelu(emit: Emitter, x: Term, tanh: bool = False) -> Term:
-    """x * Phi(x), by erf or by the tanh approximation of Hendrycks and Gimpel."""
+    """`x * Phi(x)`, by erf or by the tanh approximation of Hendrycks and Gimpel."""
     if tanh:
         cube = emit.call("multiply", emit.call("multiply", x, x), x)
         inner = emit.call("add", x, emit.call("multiply", cube, 0.044715))
@@ -25,7 +25,7 @@ def gelu(emit: Emitter, x: Term, tanh: bool = False) -> Term:
 
 
 def silu(emit: Emitter, x: Term) -> Term:
-    """x * sigmoid(x)."""
+    """`x * sigmoid(x)`."""
     return emit.call("multiply", x, emit.call("sigmoid", x))
 
 
@@ -36,7 +36,7 @@ def hard_sigmoid(emit: Emitter, x: Term, alpha: float, beta: float) -> Term:
 
 
 def hard_swish(emit: Emitter, x: Term) -> Term:
-    """x * clip(x + 3, 0, 6) / 6."""
+    """`x * clip(x + 3, 0, 6) / 6`."""
     gate = emit.call("clip", emit.call("add", x, 3.0), a_min=0.0, a_max=6.0)
     return emit.call("multiply", emit.call("multiply", x, gate), 1 / 6)
 
@@ -60,7 +60,7 @@ def log1p(emit: Emitter, x: Term) -> Term:
 
 
 def elu(emit: Emitter, x: Term, alpha: float) -> Term:
-    """x for x > 0, else alpha * (exp(x) - 1)."""
+    """Keep x > 0, elsewhere alpha * (exp(x) - 1)."""
     below = emit.call("minimum", x, 0.0)
     half = emit.call("tanh", emit.call("multiply", below, 0.5))
     one = emit.constant(1.0, x.dtype)
@@ -77,7 +77,7 @@ def celu(emit: Emitter, x: Term, alpha: float) -> Term:
 
 
 def selu(emit: Emitter, x: Term, alpha: float, gamma: float) -> Term:
-    """gamma * elu(x, alpha)."""
+    """`gamma * elu(x, alpha)`."""
     return emit.call("multiply", elu(emit, x, alpha), gamma)
 
 
@@ -95,17 +95,17 @@ def log_sigmoid(emit: Emitter, x: Term) -> Term:
 
 
 def mish(emit: Emitter, x: Term) -> Term:
-    """x * tanh(softplus(x))."""
+    """`x * tanh(softplus(x))`."""
     return emit.call("multiply", x, emit.call("tanh", softplus(emit, x)))
 
 
 def softsign(emit: Emitter, x: Term) -> Term:
-    """x / (1 + |x|)."""
+    """`x / (1 + |x|)`."""
     return emit.call("divide", x, emit.call("add", emit.call("abs", x), 1.0))
 
 
 def threshold(emit: Emitter, x: Term, limit: float, value: float) -> Term:
-    """x above `limit`, else `value`."""
+    """Keep x above `limit`, elsewhere `value`."""
     return emit.call("where", emit.call("greater", x, limit), x, emit.constant(value, x.dtype))
 
 
@@ -116,7 +116,7 @@ def hard_shrink(emit: Emitter, x: Term, limit: float) -> Term:
 
 
 def soft_shrink(emit: Emitter, x: Term, limit: float, bias: float | None = None) -> Term:
-    """x moved towards 0 by `bias` (default `limit`) where |x| > limit, else 0."""
+    """Move x towards 0 by `bias` (default `limit`) where |x| > limit, else 0."""
     step = limit if bias is None else bias
     zero = emit.constant(0.0, x.dtype)
     above = emit.call("subtract", x, step)
@@ -126,7 +126,7 @@ def soft_shrink(emit: Emitter, x: Term, limit: float, bias: float | None = None)
 
 
 def prelu(emit: Emitter, x: Term, slope: Term) -> Term:
-    """x where x > 0, else slope * x; the slope broadcasts to x as numpy's rule says."""
+    """Keep x > 0, elsewhere slope * x; the slope broadcasts to x as numpy's rule says."""
     per_channel = slope.rank == x.rank - 1 and all(dim == 1 for dim in slope.shape[1:])
     if x.rank >= 2 and per_channel and slope.rank and slope.shape[0] == x.shape[1]:
         vector = emit.call("reshape", slope, newshape=(-1,))

@@ -19,13 +19,13 @@ from ixion.frontend.term import Term
 
 
 def dense(emit: Emitter, x: Term, weight: Term, bias: Term | None = None) -> Term:
-    """x (.., K) times the transpose of weight (N, K), and a bias of N."""
+    """Product of x (.., K) with the transpose of weight (N, K), and a bias of N."""
     out = emit.call("nn.dense", x, weight, units=weight.shape[0])
     return out if bias is None else emit.call("nn.bias_add", out, bias, axis=-1)
 
 
 def matmul(emit: Emitter, a: Term, b: Term) -> Term:
-    """numpy's `a @ b`: vectors are widened and narrowed again, leading axes broadcast."""
+    """As numpy's `a @ b`: vectors are widened and narrowed again, leading axes broadcast."""
     if a.rank == 1:
         return squeeze(emit, matmul(emit, expand_dims(emit, a, [0]), b), [-2 if b.rank > 1 else -1])
     if b.rank == 1:

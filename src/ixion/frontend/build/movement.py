@@ -22,12 +22,12 @@ def reshape(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
     """`x` with a new shape of known dims, one of which may be -1; x itself if that changes nothing.
 
     Symbolic dims are written in Relay's codes: 0 where a dim stays in place, one -1 for another.
-    ModelFormatError if the sizes cannot agree or more than one dim would have to be inferred.
+    ModelFormatError if the sizes cannot agree.
     """
     wanted = _inferred(x, list(shape))
     if len(wanted) == x.rank and all(dims.same(a, b) for a, b in zip(wanted, x.shape, strict=True)):
         return x
-    codes: list[int] = []
+    codes: list[Dim] = []
     inferred = 0
     for axis, dim in enumerate(wanted):
         if isinstance(dim, int):
@@ -38,11 +38,7 @@ def reshape(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
             inferred += 1
             codes.append(-1)
     if inferred > 1:
-        raise ModelFormatError(
-            "a reshape to more than one unknown size",
-            found=str(tuple(map(str, wanted))),
-            hint="give the input's shape: load(path, shapes={name: shape})",
-        )
+        codes = wanted
     # A literal 0 (an empty tensor) would read as "copy" in Relay's codes.
     empty = any(dim == 0 for dim in wanted)
     return emit.call("reshape", x, newshape=tuple(codes), **({"allowzero": True} if empty else {}))
@@ -108,15 +104,14 @@ def slices(
     ends: Sequence[int],
     steps: Sequence[int] | None = None,
 ) -> Term:
-    """numpy's `x[begin:end:step]` along `axes`; x itself if nothing is cut."""
+    """As numpy's `x[begin:end:step]` along `axes`; x itself if nothing is cut."""
     strides = list(steps or [1] * len(axes))
     chosen = []
-    for axis, begin, end, step in zip(axes, begins, ends, strides, strict=True):
+    for axis, first, last, step in zip(axes, begins, ends, strides, strict=True):
         if step == 0:
             raise ModelFormatError("a slice with step 0")
         size = x.shape[axis]
-        if isinstance(size, int):
-            begin, end = _bounds(size, begin, end, step)
+        begin, end = _bounds(size, first, last, step) if isinstance(size, int) else (first, last)
         if not (isinstance(size, int) and step == 1 and begin == 0 and end >= size):
             chosen.append((axis % x.rank, begin, end, step))
     if not chosen:
@@ -221,7 +216,7 @@ def _wrap(emit: Emitter, x: Term, widths: Sequence[tuple[int, int]]) -> Term:
 
 
 def take(emit: Emitter, x: Term, indices: Term, axis: int) -> Term:
-    """numpy's `x.take(indices, axis)`: an index may be negative, counted from the end.
+    """As numpy's `x.take(indices, axis)`: an index may be negative, counted from the end.
 
     The shape is that of x with the axis replaced by the shape of the indices.
     """

@@ -10,7 +10,9 @@ from ixion.frontend.emitter import Emitter
 from ixion.frontend.term import Term, static
 
 
-def affine(emit: Emitter, weight: Term | None, bias: Term | None, size: int, dtype: str) -> list[Term]:
+def affine(
+    emit: Emitter, weight: Term | None, bias: Term | None, size: int, dtype: str
+) -> list[Term]:
     """Scale and shift of `size`, ones and zeros where they are left out."""
     return [
         emit.full(1.0, (size,), dtype) if weight is None else weight,
@@ -47,7 +49,7 @@ def layer_norm(
 
 
 def rms_norm(emit: Emitter, x: Term, axes: int, weight: Term | None, epsilon: float) -> Term:
-    """x / sqrt(mean(x^2) + epsilon) over the last `axes` axes, times a weight of their shape."""
+    """`x / sqrt(mean(x^2) + epsilon)` over the last `axes` axes, times a weight of their shape."""
     over = tuple(range(x.rank - axes, x.rank))
     square = emit.call("mean", emit.call("multiply", x, x), axis=over, keepdims=True)
     scale = emit.call("rsqrt", emit.call("add", square, epsilon))
@@ -60,9 +62,7 @@ def group_norm(
 ) -> Term:
     """Normalised over groups of channels (axis 1) and everything behind them."""
     scale, shift = affine(emit, weight, bias, static(x.shape[1]), x.dtype)
-    return emit.call(
-        "nn.group_norm", x, scale, shift, num_groups=groups, axis=1, epsilon=epsilon
-    )
+    return emit.call("nn.group_norm", x, scale, shift, num_groups=groups, axis=1, epsilon=epsilon)
 
 
 def instance_norm(
@@ -76,7 +76,7 @@ def instance_norm(
 def local_response(
     emit: Emitter, x: Term, window: tuple[int, int], alpha: float, beta: float, bias: float
 ) -> Term:
-    """x / (bias + alpha / n * sum(x^2))^beta; the sum takes `window` channels before and after."""
+    """`x / (bias + alpha / n * sum(x^2))^beta` over `window` channels before and after each."""
     before, after = window
     size = before + after + 1
     if before == after:

@@ -156,9 +156,7 @@ def max_pool(emit: Emitter, x: Term, window: Window, ceil: bool) -> Term:
     return _pool(emit, f"nn.max_pool{window.rank}d", x, fitted)
 
 
-def average_pool(
-    emit: Emitter, x: Term, window: Window, ceil: bool, count_padding: bool
-) -> Term:
+def average_pool(emit: Emitter, x: Term, window: Window, ceil: bool, count_padding: bool) -> Term:
     """Mean of each window, over the cells in the input, or over those in the padded input too.
 
     Cells that only rounding up adds behind the padding never count.

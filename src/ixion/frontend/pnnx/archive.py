@@ -32,14 +32,13 @@ _ZIP_ERRORS = (
 class Archive:
     """The weights of one network, read when asked for.
 
-    At optimisation level 0 two operators may have one name: their entries are then handed out in
-    file order, which is the order of the operators.
+    At optimisation level 0 two operators may have one name: their entries then follow each
+    other in the order of the operators.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._entries: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
-        self._taken: dict[str, int] = defaultdict(int)
         if not self.path.is_file():
             raise ModelFormatError(
                 "the file with the weights is missing",
@@ -64,13 +63,14 @@ class Archive:
     ) -> None:
         self._zip.close()
 
-    def weight(self, op: Operator, key: str) -> np.ndarray:
+    def weight(self, op: Operator, key: str, occurrence: int = 0) -> np.ndarray:
         """Weight `key` of `op` as a fresh array of the shape and dtype its line states.
 
+        `occurrence` counts the operators of the same name before this one.
         ModelFormatError if the entry is missing, compressed, of another size, or damaged.
         """
         shape = op.weights[key]
-        entry = self._entry(f"{op.name}.{key}")
+        entry = self._entry(f"{op.name}.{key}", occurrence)
         out = self._empty(op, key, shape)
         if not entry.file_size == entry.compress_size == out.nbytes:
             raise self._broken(
@@ -109,15 +109,13 @@ class Archive:
             raise self._broken(f"the weight {op.name}.{key} is larger than the file")
         return np.empty(dims, storage)
 
-    def _entry(self, name: str) -> zipfile.ZipInfo:
+    def _entry(self, name: str, occurrence: int) -> zipfile.ZipInfo:
         found = self._entries.get(name)
         if not found:
             near = nearest(name, list(self._entries)[:_MOST_NAMES])
             note = f"nearest entry {near!r}" if near else None
             raise self._broken(f"no weight {name!r}", found=note)
-        index = self._taken[name]
-        self._taken[name] += 1
-        return found[min(index, len(found) - 1)]
+        return found[min(occurrence, len(found) - 1)]
 
     def _broken(
         self, message: str, expected: str | None = None, found: str | None = None

@@ -1,0 +1,32 @@
+"""``tvm.relay.analysis``: questions about programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ixion.ir.visitor import (
+    all_type_vars,
+    all_vars,
+    bound_type_vars,
+    bound_vars,
+    free_type_vars,
+    free_vars,
+    post_order_visit,
+)
+
+
+def __getattr__(name: str) -> Any:
+    import ixion.analysis
+
+    return getattr(ixion.analysis, name)
+
+
+__all__ = [
+    "all_type_vars",
+    "all_vars",
+    "bound_type_vars",
+    "bound_vars",
+    "free_type_vars",
+    "free_vars",
+    "post_order_visit",
+]

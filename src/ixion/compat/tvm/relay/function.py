@@ -1,0 +1,7 @@
+"""``tvm.relay.function``."""
+
+from __future__ import annotations
+
+from ixion.ir import BaseFunc, Function, FunctionWithFields
+
+__all__ = ["BaseFunc", "Function", "FunctionWithFields"]

@@ -1,0 +1,49 @@
+"""``tvm.relay.transform``: Relay's passes under their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ixion.compat.tvm.relay.parser import parse
+from ixion.ir import IRModule
+from ixion.transform import (
+    FunctionPass,
+    InferType,
+    ModulePass,
+    Pass,
+    PassContext,
+    PassInfo,
+    Sequential,
+    function_pass,
+    module_pass,
+)
+
+
+def AnnotateSpans() -> Pass:  # noqa: N802 - Relay's name
+    """A pass that prints the module and parses it back, so that everything has a span."""
+
+    @module_pass(opt_level=0, name="AnnotateSpans")
+    def annotate(module: IRModule, context: PassContext) -> IRModule:
+        return parse(module.astext(), "GeneratedSource")
+
+    return annotate  # type: ignore[no-any-return]
+
+
+def __getattr__(name: str) -> Any:
+    import ixion.transform
+
+    return getattr(ixion.transform, name)
+
+
+__all__ = [
+    "AnnotateSpans",
+    "FunctionPass",
+    "InferType",
+    "ModulePass",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "Sequential",
+    "function_pass",
+    "module_pass",
+]

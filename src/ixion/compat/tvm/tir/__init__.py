@@ -1,0 +1,27 @@
+"""``tvm.tir``: what of the loop level appears in Relay programs: dimensions and scalars."""
+
+from __future__ import annotations
+
+from ixion.compat.tvm.tir import expr
+from ixion.compat.tvm.tir.expr import (
+    Any,
+    FloatImm,
+    IntImm,
+    PrimExpr,
+    SizeVar,
+    StringImm,
+    Var,
+    const,
+)
+
+__all__ = [
+    "Any",
+    "FloatImm",
+    "IntImm",
+    "PrimExpr",
+    "SizeVar",
+    "StringImm",
+    "Var",
+    "const",
+    "expr",
+]

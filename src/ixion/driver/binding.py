@@ -1,0 +1,50 @@
+"""Sizes for inputs that a module leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ixion.base.errors import InputError, did_you_mean
+from ixion.ir import IRModule, TensorType, Var, bind
+from ixion.transform.infer_type import InferType
+
+
+def bind_inputs(module: IRModule, shapes: Mapping[str, Sequence[int]]) -> IRModule:
+    """The module with inputs of the given static shapes, types inferred anew.
+
+    Raises InputError for an unknown name or a shape that contradicts a fixed size.
+    """
+    function = module["main"]
+    known = {p.name_hint: p for p in function.params}
+    for name in shapes:
+        if name not in known:
+            raise InputError(
+                f"the model has no input {name!r}", expected=", ".join(known),
+                hint=did_you_mean(name, known),
+            )  # fmt: skip
+    fresh = [_shaped(p, shapes.get(p.name_hint)) for p in function.params]
+    mapping = {old: new for old, new in zip(function.params, fresh, strict=True) if old is not new}
+    if not mapping:
+        return module
+    body = bind(function.body, mapping)
+    result = module.clone()
+    var = module.get_global_var("main")
+    result.update_func(var, function.copy(params=tuple(fresh), body=body, ret_type=None))
+    return InferType()(result)
+
+
+def _shaped(param: Var, shape: Sequence[int] | None) -> Var:
+    if shape is None:
+        return param
+    kind = param.checked_type
+    own = tuple(kind.shape)
+    clash = len(own) != len(shape) or any(
+        isinstance(d, int) and d != n for d, n in zip(own, shape, strict=True)
+    )
+    if clash:
+        raise InputError(
+            f"input {param.name_hint!r} cannot have this shape", expected=own, found=tuple(shape)
+        )
+    if own == tuple(shape):
+        return param
+    return Var(param.name_hint, TensorType(tuple(shape), kind.dtype))

@@ -1,0 +1,78 @@
+"""Machine code for assembled programs, through the object cache."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+
+from ixion.base.target import Target
+from ixion.runtime import native
+from ixion.te.stmt import Kernel
+
+# Part of every cache key: change it when the same input gives other code.
+FORMAT = "1"
+
+
+@cache
+def versions() -> str:
+    """What compiled code depends on besides its input."""
+    from importlib.metadata import version
+
+    return f"{FORMAT}:{version('ixion')}:{version('llvmlite')}"
+
+
+def install_native() -> None:
+    """Tells the runtime how to link and where its own machine code comes from (once)."""
+    if native.installed():
+        return
+    from ixion.codegen.llvm import load_objects
+
+    native.install(load_objects, _sequencer)
+
+
+def _sequencer() -> bytes:
+    from ixion.codegen.sequencer import sequencer_text
+    from ixion.runtime import cache as caches
+
+    target = Target.parse("native")
+    key = object_key("sequencer", target)
+    known = caches.load_object(key)
+    if known is None:
+        from ixion.codegen.llvm import compile_text
+
+        known = compile_text(sequencer_text(target), target)
+        caches.save_object(key, known)
+    return known
+
+
+def object_key(symbol: str, target: Target) -> str:
+    return hashlib.sha256(f"{symbol}:{target.key()}:{versions()}".encode()).hexdigest()
+
+
+def objects_of(kernels: Mapping[str, Kernel], target: Target) -> list[bytes]:
+    """One object file per kernel, from the cache where it is known."""
+    from ixion.runtime import cache as caches
+
+    objects: dict[str, bytes] = {}
+    for symbol in kernels:
+        known = caches.load_object(object_key(symbol, target))
+        if known is not None:
+            objects[symbol] = known
+    missing = {s: k for s, k in kernels.items() if s not in objects}
+    for symbol, code in _compiled(missing, target).items():
+        objects[symbol] = code
+        caches.save_object(object_key(symbol, target), code)
+    return [objects[s] for s in kernels]
+
+
+def _compiled(kernels: Mapping[str, Kernel], target: Target) -> dict[str, bytes]:
+    if not kernels:
+        return {}
+    from ixion.codegen.emit import emit_kernel
+    from ixion.codegen.llvm import compile_text
+
+    return {
+        symbol: compile_text(emit_kernel(kernel, target, symbol), target)
+        for symbol, kernel in kernels.items()
+    }

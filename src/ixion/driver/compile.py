@@ -1,0 +1,204 @@
+"""``compile()``: model in, executable out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ixion.base.errors import ConfigError, did_you_mean
+from ixion.base.target import Target
+from ixion.driver import pipeline
+from ixion.driver.executable import (
+    CompiledExecutable,
+    Executable,
+    ReferenceExecutable,
+    ShapeFreeExecutable,
+)
+from ixion.runtime.program import Program, TensorSpec
+
+if TYPE_CHECKING:
+    from ixion.ir import Function, IRModule
+
+Model = Any  # a path, a function, or an IRModule
+Shapes = Mapping[str, Sequence[int]]
+
+
+def load(path: str | Path, shapes: Shapes | None = None) -> IRModule:
+    """A model file as a module: ``.onnx``, ``.pnnx.param`` (``.bin`` beside it) or Relay text.
+
+    ``shapes`` binds open input sizes.  Raises as ``ixion.frontend.load``.
+    """
+    if Path(path).suffix in (".relay", ".rly"):
+        return _load_text(Path(path))
+    from ixion import frontend
+
+    return frontend.load(path, shapes)
+
+
+def _load_text(path: Path) -> IRModule:
+    from ixion.base.errors import ModelFormatError
+    from ixion.ir.parser import parse
+    from ixion.transform.infer_type import InferType
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelFormatError("cannot read the program", where=str(path), found=error) from error
+    return InferType()(parse(text, str(path)))
+
+
+def compile(  # noqa: A001 - the verb every user expects
+    model: Model,
+    target: str | Target = "native",
+    opt_level: int = 3,
+    threads: int | None = None,
+    executor: str = "compiled",
+    verify: bool = False,
+    inputs: Shapes | None = None,
+) -> Executable:
+    """A model (path, module or function) ready to run.
+
+    ``target``: native, avx512, avx2, generic.  ``opt_level``: 0 to 3.  ``threads``: at most so
+    many (default: the cores this process may use).  ``executor``: ``compiled``, or ``reference``
+    for the numpy interpreter.  ``verify`` checks the program's value after every pass.
+    ``inputs`` gives shapes to inputs with open sizes.
+
+    Raises ModelFormatError or UnsupportedOpError for the file, InputError for ``inputs``,
+    ConfigError for an option, CodegenError for what has no compiled form.
+    """
+    if executor not in ("compiled", "reference"):
+        raise ConfigError(
+            f"unknown executor {executor!r}", expected="compiled, reference",
+            hint=did_you_mean(executor, ("compiled", "reference")),
+        )  # fmt: skip
+    chosen = Target.parse(target)
+    options = _Options(chosen, int(opt_level), threads, executor, verify)
+    if isinstance(model, (str, Path)):
+        return _from_file(Path(model), options, inputs)
+    return _from_module(_as_module(model), options, inputs, None)
+
+
+class _Options:
+    def __init__(
+        self, target: Target, opt_level: int, threads: int | None, executor: str, verify: bool
+    ) -> None:
+        self.target, self.opt_level, self.threads = target, opt_level, threads
+        self.executor, self.verify = executor, verify
+
+
+def _as_module(model: Model) -> IRModule:
+    from ixion.ir import IRModule
+
+    return model if isinstance(model, IRModule) else IRModule.from_expr(model)
+
+
+def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executable:
+    from ixion.driver import model_cache
+
+    key = None
+    if options.executor == "compiled" and not options.verify:
+        key = model_cache.key_of(path, options.target, options.opt_level, shapes)
+        program = model_cache.load(key)
+        if program is not None:
+            return _bind(program, options)
+    return _from_module(load(path, shapes), options, None, path, key)
+
+
+def _from_module(
+    module: IRModule, options: _Options, shapes: Shapes | None, path: Path | None,
+    key: str | None = None,
+) -> Executable:
+    from ixion.transform.infer_type import InferType
+
+    module = InferType()(module)
+    if shapes:
+        module = _bound(module, shapes)
+    function = module["main"]
+    ins, outs = interface(module, function)
+    if not all(_is_static(s.shape) for s in ins):
+        return ShapeFreeExecutable(ins, outs, lambda named: _specialised(module, options, path, named))
+    if options.executor == "reference":
+        return ReferenceExecutable(module, function, ins, outs)
+    program = build(module, options)
+    if key is not None:
+        from ixion.driver import model_cache
+
+        model_cache.save(key, program)
+    return _bind(program, options)
+
+
+def _specialised(
+    module: IRModule, options: _Options, path: Path | None, named: dict[str, tuple[int, ...]]
+) -> Executable:
+    if path is not None:
+        return _from_file(path, options, named)
+    return _from_module(_bound(module, named), options, None, None)
+
+
+def _bound(module: IRModule, shapes: Shapes) -> IRModule:
+    from ixion.driver.binding import bind_inputs
+
+    return bind_inputs(module, shapes)
+
+
+def build(module: IRModule, options: _Options) -> Program:
+    """The compiled program of a module with static input shapes."""
+    from ixion.driver.build import objects_of
+    from ixion.lower.assemble import assemble
+
+    for _, after in _run_passes(module, options):
+        module = after
+    function = module["main"]
+    ins, outs = interface(module, function)
+    assembled = assemble(
+        function, options.target, [s.name for s in ins], [s.name for s in outs]
+    )
+    program = assembled.program
+    program.objects = objects_of(assembled.kernels, options.target)
+    return program
+
+
+def _run_passes(module: IRModule, options: _Options) -> Any:
+    if not options.verify:
+        return pipeline.run(module, pipeline.COMPILED, options.target, options.opt_level)
+    from ixion.driver.checked import run_verified
+
+    return run_verified(module, options.target, options.opt_level)
+
+
+def interface(module: IRModule, function: Function) -> tuple[list[TensorSpec], list[TensorSpec]]:
+    """Names, shapes and dtypes of a function's inputs and flattened outputs."""
+    from ixion.ir import TensorType
+
+    names = module.get_attr("input_names") or [p.name_hint for p in function.params]
+    ins = [
+        TensorSpec(str(n), tuple(p.checked_type.shape), p.checked_type.dtype)
+        for n, p in zip(names, function.params, strict=True)
+    ]
+    kinds: list[Any] = []
+    stack = [function.body.checked_type]
+    while stack:
+        kind = stack.pop()
+        if isinstance(kind, TensorType):
+            kinds.append(kind)
+        else:
+            stack.extend(reversed(kind.fields))
+    labels = module.get_attr("output_names") or [f"out{i}" for i in range(len(kinds))]
+    outs = [
+        TensorSpec(str(n), tuple(k.shape), k.dtype) for n, k in zip(labels, kinds, strict=True)
+    ]
+    return ins, outs
+
+
+def _is_static(shape: Sequence[object]) -> bool:
+    return all(isinstance(d, int) for d in shape)
+
+
+def _bind(program: Program, options: _Options) -> Executable:
+    from ixion.driver.build import install_native
+    from ixion.driver.hosts import resolve_host
+    from ixion.runtime.executable import Executable as Native
+
+    install_native()
+    return CompiledExecutable(Native(program, options.threads, resolve_host))

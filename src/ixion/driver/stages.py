@@ -1,0 +1,112 @@
+"""Every stage of compilation as text, for people: ``ixion print``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ixion.base.errors import ConfigError, did_you_mean
+from ixion.base.target import Target
+from ixion.driver import pipeline
+
+if TYPE_CHECKING:
+    from ixion.ir import IRModule
+    from ixion.lower.assemble import Assembled
+
+STAGES = ("ir", "kernels", "plan", "loops", "llvm", "asm")
+
+
+def stages(
+    model: Any, target: str | Target = "native", opt_level: int = 3, after: str | None = None,
+    stage: str = "ir",
+) -> str:
+    """The text of one stage: ``ir`` (after pass ``after``, else the last), ``kernels`` (formed
+    kernels with layouts), ``plan`` (steps and memory), ``loops``, ``llvm`` or ``asm``.
+
+    Raises ConfigError for an unknown stage or pass, and what ``load`` raises for the model.
+    """
+    if stage not in STAGES:
+        raise ConfigError(
+            f"unknown stage {stage!r}", expected=", ".join(STAGES), hint=did_you_mean(stage, STAGES)
+        )
+    chosen = Target.parse(target)
+    module = _loaded(model)
+    if stage == "ir" and after is None:
+        return module.astext(show_meta_data=False)
+    module = _after(module, chosen, opt_level, after)
+    if stage in ("ir", "kernels"):
+        return module.astext(show_meta_data=False)
+    return _MAKERS[stage](_assembled(module, chosen), chosen)
+
+
+def _loaded(model: Any) -> IRModule:
+    from ixion.driver.compile import load
+
+    if isinstance(model, (str, Path)):
+        return load(model)
+    return model  # type: ignore[no-any-return]
+
+
+def _after(module: IRModule, target: Target, opt_level: int, after: str | None) -> IRModule:
+    names = [s.name for s in pipeline.COMPILED if s.level <= opt_level]
+    if after is not None and after not in names:
+        raise ConfigError(
+            f"no pass {after!r} runs at opt level {opt_level}", expected=", ".join(names),
+            hint=did_you_mean(after, names),
+        )  # fmt: skip
+    for name, module in pipeline.run(module, pipeline.COMPILED, target, opt_level):
+        if name == after and name != "FoldConstant":
+            break
+    return module
+
+
+def _assembled(module: IRModule, target: Target) -> Assembled:
+    from ixion.driver.compile import interface
+    from ixion.lower.assemble import assemble
+
+    function = module["main"]
+    ins, outs = interface(module, function)
+    return assemble(function, target, [s.name for s in ins], [s.name for s in outs])
+
+
+def _plan(assembled: Assembled, target: Target) -> str:
+    from ixion.lower.memory import lower_bound
+
+    program = assembled.program
+    bound = lower_bound(assembled.lowering.storages)
+    constants = sum(c.nbytes for c in program.constants)
+    lines = [
+        f"arena {program.arena_size} bytes (at least {bound} alive at one step), "
+        f"constants {constants} bytes, scratch {program.scratch_size} bytes a worker"
+    ]
+    for i, step in enumerate(program.steps):
+        slots = " ".join(f"{s.kind}{s.index or ''}+{s.offset}" for s in step.slots)
+        what = step.kernel[:14] if step.kind == "call" else step.kind
+        lines.append(f"{i:4d} {what:14s} {step.tasks:5d} tasks  {step.label}  [{slots}]")
+    return "\n".join(lines) + "\n"
+
+
+def _loops(assembled: Assembled, target: Target) -> str:
+    from ixion.te.text import kernel_text
+
+    return "\n".join(f"# {s}\n{kernel_text(k)}" for s, k in assembled.kernels.items())
+
+
+def _llvm(assembled: Assembled, target: Target) -> str:
+    from ixion.codegen.emit import emit_kernel
+
+    return "\n".join(emit_kernel(k, target, s) for s, k in assembled.kernels.items())
+
+
+def _asm(assembled: Assembled, target: Target) -> str:
+    from ixion.codegen.emit import emit_kernel
+    from ixion.codegen.llvm import asm_text
+
+    texts = [emit_kernel(k, target, s) for s, k in assembled.kernels.items()]
+    return "\n".join(asm_text(t, target) for t in texts)
+
+
+_MAKERS: dict[str, Callable[[Assembled, Target], str]] = {
+    "plan": _plan, "loops": _loops, "llvm": _llvm, "asm": _asm
+}  # fmt: skip

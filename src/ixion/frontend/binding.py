@@ -1,0 +1,74 @@
+"""Sizes of a model's inputs: the file's symbols, bound to numbers by the shapes a caller gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ixion.base import dim as dims
+from ixion.base.dim import Dim, SymVar
+from ixion.base.errors import InputError, did_you_mean
+
+Shape = tuple[Dim, ...]
+
+
+def symbol(text: str) -> Dim:
+    """The dim a file's size name stands for; an expression of names (`2*n`) is read as one."""
+    try:
+        return dims.parse(text)
+    except (ValueError, ZeroDivisionError):
+        name = re.sub(r"\W", "_", text)
+        return SymVar(name if not name[:1].isdigit() else f"_{name}")
+
+
+def bind_sizes(
+    inputs: Mapping[str, Shape], shapes: Mapping[str, Sequence[int]] | None
+) -> dict[str, Shape]:
+    """The inputs' shapes with symbols replaced by the sizes that `shapes` implies.
+
+    InputError if a name is unknown, a rank differs, a fixed size is contradicted, or one symbol
+    would have two sizes.
+    """
+    if not shapes:
+        return dict(inputs)
+    values: dict[str, Dim] = {}
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise InputError(
+                f"the model has no input {name!r}",
+                expected=", ".join(map(repr, inputs)),
+                hint=did_you_mean(name, inputs),
+            )
+        _match(name, inputs[name], shape, values)
+    bound = {
+        name: tuple(dims.substitute(dim, values) for dim in shape) for name, shape in inputs.items()
+    }
+    for name, shape in shapes.items():
+        if tuple(shape) != bound[name]:
+            raise _mismatch(name, inputs[name], shape)
+    return bound
+
+
+def _match(name: str, own: Shape, given: Sequence[int], values: dict[str, Dim]) -> None:
+    if len(own) != len(given):
+        raise _mismatch(name, own, given)
+    for dim, size in zip(own, given, strict=True):
+        if size < 0:
+            raise InputError(f"input {name!r} with the negative size {size}")
+        if isinstance(dim, int):
+            if dim != size:
+                raise _mismatch(name, own, given)
+            continue
+        text = str(dim)
+        if dims.free_vars(dim) == {text} and values.setdefault(text, size) != size:
+            raise InputError(
+                f"the size {text!r} would be {values[text]} and {size}", where=f"input {name!r}"
+            )
+
+
+def _mismatch(name: str, own: Shape, given: Sequence[int]) -> InputError:
+    return InputError(
+        f"input {name!r} cannot have this shape",
+        expected="(" + ", ".join(map(str, own)) + ")",
+        found=str(tuple(given)),
+    )

@@ -1,0 +1,125 @@
+"""Gather, scatter, one-hot, top-k, unique."""
+
+from __future__ import annotations
+
+from ixion.frontend.build.movement import expand_dims, reshape, take, transpose, wrapped
+from ixion.frontend.onnx.convert import Site, converts
+from ixion.frontend.term import Term, static
+
+_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+@converts("Gather")
+def gather(site: Site) -> Term:
+    return take(site.emit, site.input(0), site.input(1), site.attr("axis", 0))
+
+
+@converts("GatherElements")
+def gather_elements(site: Site) -> Term:
+    x, indices = site.input(0), site.input(1)
+    axis = site.attr("axis", 0) % x.rank
+    return site.call("gather", x, wrapped(site.emit, indices, x.shape[axis]), axis=axis)
+
+
+def _coordinates_first(site: Site, x: Term, indices: Term, batch: int = 0) -> Term:
+    """ONNX keeps a coordinate's parts in the last axis, Relay in the first."""
+    depth = static(indices.shape[-1])
+    sizes = site.emit.constant([static(x.shape[batch + i]) for i in range(depth)], indices.dtype)
+    negative = site.call("less", indices, 0)
+    indices = site.call("where", negative, site.call("add", indices, sizes), indices)
+    last = indices.rank - 1
+    return transpose(site.emit, indices, (last, *range(last)))
+
+
+@converts("GatherND")
+def gather_nd(site: Site) -> Term:
+    x, indices = site.input(0), site.input(1)
+    batch = site.attr("batch_dims", 0)
+    first = _coordinates_first(site, x, indices, batch)
+    depth = static(indices.shape[-1])
+    return site.call("gather_nd", x, first, batch_dims=batch, index_rank=depth)
+
+
+@converts("ScatterND")
+def scatter_nd(site: Site) -> Term:
+    x, indices, updates = site.input(0), site.input(1), site.input(2)
+    mode = _REDUCTIONS[site.attr("reduction", "none")]
+    return site.call("scatter_nd", x, _coordinates_first(site, x, indices), updates, mode=mode)
+
+
+@converts("Scatter", "ScatterElements")
+def scatter_elements(site: Site) -> Term:
+    x, indices, updates = site.input(0), site.input(1), site.input(2)
+    axis = site.attr("axis", 0) % x.rank
+    return site.call(
+        "scatter_elements",
+        x,
+        wrapped(site.emit, indices, x.shape[axis]),
+        updates,
+        axis=axis,
+        reduction=_REDUCTIONS[site.attr("reduction", "none")],
+    )
+
+
+@converts("OneHot")
+def one_hot(site: Site) -> Term:
+    indices, values = site.input(0), site.input(2)
+    depth = int(site.ints(1, "a depth")[0])
+    off, on = (
+        reshape(site.emit, take(site.emit, values, site.emit.constant([i], "int64"), 0), ())
+        for i in (0, 1)
+    )
+    whole = (
+        indices
+        if indices.dtype in ("int32", "int64")
+        else site.call("cast", indices, dtype="int64")
+    )
+    inside = (
+        wrapped(site.emit, whole, depth)
+        if not whole.known
+        else site.call("where", site.call("less", whole, 0), site.call("add", whole, depth), whole)
+    )
+    axis = site.attr("axis", -1)
+    return site.call("one_hot", inside, on, off, depth=depth, axis=axis, dtype=values.dtype)
+
+
+@converts("TopK")
+def top_k(site: Site) -> tuple[Term, ...]:
+    k = site.attr("k") if site.has("k") else int(site.ints(1, "k")[0])
+    return site.emit.items(
+        site.call(
+            "topk",
+            site.input(0),
+            k=k,
+            axis=site.attr("axis", -1),
+            ret_type="both",
+            is_ascend=not site.attr("largest", 1),
+            dtype="int64",
+        )
+    )
+
+
+@converts("NonZero")
+def non_zero(site: Site) -> Term:
+    found = site.call("argwhere", site.input(0))
+    return site.call("cast", transpose(site.emit, found, (1, 0)), dtype="int64")
+
+
+@converts("Compress")
+def compress(site: Site) -> Term:
+    x, condition = site.input(0), site.input(1)
+    axis = site.attr("axis", None)
+    if axis is None:
+        x, axis = reshape(site.emit, x, (-1,)), 0
+    chosen = condition.array if condition.known else None
+    if chosen is None:
+        site.unsupported("with a condition computed at run time")
+    places = chosen.nonzero()[0].astype("int64")
+    return take(site.emit, x, site.emit.constant(places), axis)
+
+
+@converts("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def feature_extractor(site: Site) -> Term:
+    x = site.input(0)
+    picked = take(site.emit, x, reshape(site.emit, site.input(1), (-1,)), -1)
+    return picked if x.rank > 1 else expand_dims(site.emit, picked, [0])

@@ -1,0 +1,135 @@
+"""Resize, Upsample, GridSample, RoiAlign, AffineGrid."""
+
+from __future__ import annotations
+
+from ixion.base.errors import ModelFormatError
+from ixion.frontend.build.interpolate import Axis, Rule, resize
+from ixion.frontend.onnx.convert import Site, converts
+from ixion.frontend.term import Term, static
+
+
+@converts("Upsample")
+def upsample(site: Site) -> Term:
+    x = site.input(0)
+    scales = site.attr("scales") if site.has("scales") else _floats(site, 1)
+    mode = site.attr("mode", "nearest")
+    rule = Rule("nearest" if mode == "nearest" else "linear", "asymmetric", "floor")
+    return resize(site.emit, x, _by_scales(x, list(range(x.rank)), scales), rule)
+
+
+@converts("Resize")
+def resize_10(site: Site) -> Term:
+    x = site.input(0)
+    mode = site.attr("mode", "nearest")
+    rule = Rule("nearest" if mode == "nearest" else "linear", "asymmetric", "floor")
+    return resize(site.emit, x, _by_scales(x, list(range(x.rank)), _floats(site, 1)), rule)
+
+
+@converts("Resize", since=11)
+def resize_11(site: Site) -> Term:
+    x = site.input(0)
+    rule = Rule(
+        site.attr("mode", "nearest"),
+        site.attr("coordinate_transformation_mode", "half_pixel"),
+        site.attr("nearest_mode", "round_prefer_floor"),
+        site.number("cubic_coeff_a", -0.75),
+        bool(site.attr("exclude_outside", 0)),
+        bool(site.attr("antialias", 0)),
+        site.attr("extrapolation_value", 0.0),
+    )
+    if rule.method not in ("nearest", "linear", "cubic"):
+        raise ModelFormatError(f"unknown resize mode {rule.method!r}")
+    axes = [int(axis) % x.rank for axis in site.attr("axes", list(range(x.rank)))]
+    if site.optional(3) is not None and site.input(3).size:
+        plan = _by_sizes(
+            x, axes, site.ints(3, "sizes"), site.attr("keep_aspect_ratio_policy", "stretch")
+        )
+    else:
+        plan = _by_scales(x, axes, _floats(site, 2))
+    if rule.transform == "tf_crop_and_resize":
+        plan = _with_roi(plan, _floats(site, 1))
+    return resize(site.emit, x, plan, rule)
+
+
+def _floats(site: Site, index: int) -> list[float]:
+    term = site.input(index)
+    if not term.known or term.array is None:
+        site.unsupported("with scales computed at run time")
+    return [float(value) for value in term.array.reshape(-1)]
+
+
+def _by_scales(x: Term, axes: list[int], scales: list[float]) -> list[Axis]:
+    if len(scales) != len(axes) or min(scales, default=1.0) <= 0:
+        raise ModelFormatError("scales that do not fit the input", found=str(scales))
+    return [
+        Axis(axis, int(static(x.shape[axis]) * scale), scale)
+        for axis, scale in zip(axes, scales, strict=True)
+        if scale != 1.0
+    ]
+
+
+def _by_sizes(x: Term, axes: list[int], sizes: list[int], policy: str) -> list[Axis]:
+    own = [static(x.shape[axis]) for axis in axes]
+    if len(sizes) != len(axes) or min(sizes, default=1) <= 0:
+        raise ModelFormatError("sizes that do not fit the input", found=str(sizes))
+    ratios = [size / before for size, before in zip(sizes, own, strict=True)]
+    if policy != "stretch":
+        scale = min(ratios) if policy == "not_larger" else max(ratios)
+        ratios = [scale] * len(axes)
+        sizes = [int(scale * before + 0.5) for before in own]
+    return [
+        Axis(axis, size, ratio)
+        for axis, size, before, ratio in zip(axes, sizes, own, ratios, strict=True)
+        if size != before
+    ]
+
+
+def _with_roi(plan: list[Axis], roi: list[float]) -> list[Axis]:
+    half = len(roi) // 2
+    return [
+        Axis(one.axis, one.size, one.scale, (roi[one.axis], roi[half + one.axis])) for one in plan
+    ]
+
+
+@converts("GridSample")
+def grid_sample(site: Site) -> Term:
+    mode = site.attr("mode", "linear")
+    return site.call(
+        "image.grid_sample",
+        site.input(0),
+        _channels_first(site, site.input(1)),
+        method={"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode),
+        layout="NCHW" if site.input(0).rank == 4 else "NCDHW",
+        padding_mode=site.attr("padding_mode", "zeros"),
+        align_corners=bool(site.attr("align_corners", 0)),
+    )
+
+
+def _channels_first(site: Site, grid: Term) -> Term:
+    last = grid.rank - 1
+    return site.call("transpose", grid, axes=(0, last, *range(1, last)))
+
+
+@converts("RoiAlign")
+def roi_align(site: Site) -> Term:
+    x, boxes, batch = site.input(0), site.input(1), site.input(2)
+    if site.opset >= 16 and site.attr("coordinate_transformation_mode", "half_pixel") != (
+        "output_half_pixel"
+    ):
+        # Half a pixel of the feature map, taken off before the boxes are scaled to it.
+        shift = 0.5 / site.attr("spatial_scale", 1.0)
+        boxes = site.call("subtract", boxes, shift)
+        site.unsupported("with half_pixel coordinates")
+    index = site.call("cast", site.call("expand_dims", batch, axis=1), dtype=boxes.dtype)
+    rois = site.call("concatenate", [index, boxes], axis=1)
+    sampling = site.attr("sampling_ratio", 0)
+    return site.call(
+        "vision.roi_align",
+        x,
+        rois,
+        pooled_size=(site.attr("output_height", 1), site.attr("output_width", 1)),
+        spatial_scale=site.attr("spatial_scale", 1.0),
+        sample_ratio=sampling or -1,
+        layout="NCHW",
+        mode=site.attr("mode", "avg"),
+    )

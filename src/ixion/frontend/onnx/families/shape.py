@@ -1,0 +1,135 @@
+"""Constants, and values made from sizes: Shape, Size, ConstantOfShape, Range."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ixion.base import dim as dims
+from ixion.frontend.build.movement import broadcast_to, reshape
+from ixion.frontend.onnx.convert import Site, converts, dtype_of
+from ixion.frontend.onnx.model import SparseTensor
+from ixion.frontend.term import Term, static
+from ixion.ir import TensorType
+
+_CONSTANTS = {
+    "value_float": "float32", "value_floats": "float32", "value_int": "int64", "value_ints": "int64"
+}  # fmt: skip
+#: A constant made out of a size and one number stays a call beyond this.
+_MOST_ELEMENTS = 1 << 16
+
+
+@converts("Constant")
+def constant(site: Site) -> Term:
+    for name, dtype in _CONSTANTS.items():
+        if site.has(name):
+            return site.emit.constant(site.attr(name), dtype)
+    if site.has("sparse_value"):
+        from ixion.frontend.onnx.importer import dense_array
+
+        sparse = site.attr("sparse_value")
+        assert isinstance(sparse, SparseTensor)
+        return Term.constant(dense_array(sparse))
+    if site.has("value"):
+        return Term.constant(site.tensor("value").numpy())
+    return site.unsupported("of strings")
+
+
+@converts("Shape")
+def shape(site: Site) -> Term:
+    x = site.input(0)
+    start, stop = site.attr("start", 0), site.attr("end", x.rank)
+    chosen = x.shape[slice(start, stop)]
+    if all(isinstance(dim, int) for dim in chosen):
+        return site.emit.constant(np.array(chosen, np.int64))
+    value = np.empty(len(chosen), object)
+    value[:] = chosen
+    whole = site.call("shape_of", x, dtype="int64")
+    if len(chosen) == x.rank:
+        return Term(whole.expr, whole.type, value)
+    first, last, _ = slice(start, stop).indices(x.rank)
+    part = site.call("strided_slice", whole, begin=(first,), end=(last,), strides=(1,), axes=(0,))
+    return Term(part.expr, part.type, value)
+
+
+@converts("Size")
+def size(site: Site) -> Term:
+    x = site.input(0)
+    total = dims.prod(x.shape)
+    if isinstance(total, int):
+        return site.emit.constant(total, "int64")
+    made = site.call("ndarray_size", x, dtype="int64")
+    value = np.empty((), object)
+    value[()] = total
+    return Term(made.expr, made.type, value)
+
+
+@converts("ConstantOfShape")
+def constant_of_shape(site: Site) -> Term:
+    wanted = site.dims(0, "a shape")
+    fill = np.zeros(1, np.float32)
+    if site.has("value"):
+        fill = site.tensor("value").numpy()
+    value = Term.constant(fill.reshape(()))
+    if all(isinstance(dim, int) for dim in wanted) and int(np.prod(wanted)) <= _MOST_ELEMENTS:
+        return Term.constant(np.full(tuple(wanted), fill.reshape(-1)[0], fill.dtype))
+    return site.call("full", value, shape=tuple(wanted), dtype=value.dtype)
+
+
+@converts("Range")
+def range_(site: Site) -> Term:
+    start, stop, step = (site.input(index) for index in range(3))
+    bounds = [term.array if term.known else None for term in (start, stop, step)]
+    if all(bound is not None for bound in bounds):
+        first, last, by = (np.asarray(bound).reshape(-1)[0].item() for bound in bounds)
+        values = np.arange(first, last, by)
+        return site.emit.constant(values, start.dtype)
+    made = site.call(
+        "arange",
+        start, stop, step,
+        start=start.expr, stop=stop.expr, step=step.expr, dtype=start.dtype,
+    )  # fmt: skip
+    length = _length(start, stop, step)
+    if length is None:
+        return made
+    return Term(made.expr, TensorType((length,), start.dtype))
+
+
+def _length(start: Term, stop: Term, step: Term) -> dims.Dim | None:
+    values = [term.dims() for term in (start, stop, step)]
+    if any(value is None for value in values):
+        return None
+    first, last, by = (value[0] for value in values if value is not None)
+    return dims.ceil_div(dims.add(last, dims.multiply(-1, first)), by)
+
+
+@converts("EyeLike")
+def eye_like(site: Site) -> Term:
+    x = site.input(0)
+    rows, columns = (static(dim) for dim in x.shape)
+    dtype = dtype_of(site.attr("dtype")) if site.has("dtype") else x.dtype
+    return site.emit.constant(np.eye(rows, columns, site.attr("k", 0)), dtype)
+
+
+@converts("RandomNormalLike", "RandomUniformLike", "RandomNormal", "RandomUniform", "Bernoulli")
+def random(site: Site) -> Term:
+    return site.unsupported("(random numbers)")
+
+
+@converts("CenterCropPad")
+def center_crop_pad(site: Site) -> Term:
+    from ixion.frontend.build.movement import pad
+
+    x = site.input(0)
+    axes = site.axes(2, list(range(x.rank))) or []
+    wanted = site.ints(1, "a shape")
+    widths = [(0, 0)] * x.rank
+    for axis, target in zip(axes, wanted, strict=True):
+        extra = target - static(x.shape[axis])
+        before = extra // 2 if extra >= 0 else -(-extra // 2)
+        widths[axis] = (before, extra - before)
+    return pad(site.emit, x, widths)
+
+
+def broadcast_scalar(site: Site, value: Term, like: Term) -> Term:
+    """A scalar repeated to another term's shape."""
+    return broadcast_to(site.emit, reshape(site.emit, value, ()), like.shape)

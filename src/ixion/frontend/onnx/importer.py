@@ -1,0 +1,310 @@
+"""An ONNX graph into IR: nodes in order, each through its converter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ixion import op
+from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
+from ixion.base.span import Span
+from ixion.frontend.binding import Shape, bind_sizes, symbol
+from ixion.frontend.emitter import Emitter
+from ixion.frontend.onnx.convert import Site, converter, dtype_of
+from ixion.frontend.onnx.families import load_families
+from ixion.frontend.onnx.model import (
+    Graph,
+    Model,
+    ModelFunction,
+    Node,
+    Reference,
+    SparseTensor,
+    read_model,
+)
+from ixion.frontend.onnx.tensor import Tensor
+from ixion.frontend.order import in_order
+from ixion.frontend.refusal import BAD_NUMBERS, gathered
+from ixion.frontend.term import Term
+from ixion.ir import Function, IRModule, Op, TensorType, Var
+
+Shapes = Mapping[str, Sequence[int]]
+
+#: The oldest operator set whose nodes mean what the converters take them to mean.
+_OLDEST_OPSET = 7
+_DEEPEST_CALL = 50
+
+
+def load_onnx(path: str | Path, shapes: Shapes | None = None) -> IRModule:
+    """The module of an ONNX file: one function `main`, weights as constants.
+
+    `shapes` gives numbers to symbolic input sizes. Raises ModelFormatError for a broken file,
+    UnsupportedOpError naming everything that has no import, and InputError for shapes that do not
+    fit.
+    """
+    model = read_model(path)
+    return import_model(model, Path(path).name, shapes)
+
+
+def import_model(model: Model, name: str, shapes: Shapes | None = None) -> IRModule:
+    """The module of a model that was read; `name` is what spans call the file."""
+    load_families()
+    return _Importer(model, name).module(shapes)
+
+
+class _Importer:
+    def __init__(self, model: Model, name: str) -> None:
+        self.model = model
+        self.name = name
+        self.emit = Emitter()
+        self.refused: list[tuple[str, int, list[str]]] = []
+
+    def module(self, shapes: Shapes | None) -> IRModule:
+        graph = self.model.graph
+        if self.model.opset() < _OLDEST_OPSET:
+            raise ModelFormatError(
+                "the model uses an old operator set",
+                where=self.name,
+                expected=f"ai.onnx version {_OLDEST_OPSET} or later",
+                found=str(self.model.opset()),
+                hint="convert it with onnx.version_converter",
+            )
+        scope, params = self._inputs(graph, shapes)
+        outputs = self._graph(graph, scope, self.model.opsets, 0)
+        if self.refused:
+            raise UnsupportedOpError(gathered(self.refused), where=self.name)
+        if not outputs:
+            raise ModelFormatError("the graph has no outputs", where=self.name)
+        body = outputs[0] if len(outputs) == 1 else self.emit.pack(outputs)
+        names = {
+            "input_names": tuple(param.name_hint for param in params),
+            "output_names": tuple(value.name for value in graph.outputs),
+        }
+        return IRModule({"main": Function(params, body.expr, body.type)}, attrs=names)
+
+    def _inputs(self, graph: Graph, shapes: Shapes | None) -> tuple[dict[str, Term], list[Var]]:
+        values = [value for value in graph.inputs if value.name not in graph.initializers]
+        sizes: dict[str, Shape] = {}
+        for value in values:
+            if value.kind != "tensor" or value.shape is None:
+                raise ModelFormatError(
+                    f"the input {value.name!r} is not a tensor of known rank",
+                    where=self.name,
+                    hint="set the input's shape and export again",
+                )
+            sizes[value.name] = tuple(
+                dim if isinstance(dim, int) else symbol(dim or f"{value.name}_{axis}")
+                for axis, dim in enumerate(value.shape)
+            )
+        bound = bind_sizes(sizes, shapes)
+        scope: dict[str, Term] = {}
+        params = []
+        for value in values:
+            kind = TensorType(bound[value.name], dtype_of(value.elem_type))
+            param = Var(value.name, kind, span=Span(f"{self.name}:{value.name}"))
+            param._set_checked_type(kind)
+            params.append(param)
+            scope[value.name] = Term(param, kind)
+        return scope, params
+
+    def _graph(
+        self, graph: Graph, outer: Mapping[str, Term], opsets: dict[str, int], depth: int
+    ) -> list[Term]:
+        """Outputs of a graph whose nodes may also use the names of `outer`."""
+        scope = dict(outer)
+        for name, weight in graph.initializers.items():
+            scope[name] = _weight(weight)
+        wanted = [value.name for value in graph.outputs]
+        self._nodes(graph.nodes, scope, wanted, opsets, depth)
+        return [self._output(scope, name) for name in wanted if self._present(scope, name)]
+
+    def _present(self, scope: Mapping[str, Term], name: str) -> bool:
+        return name in scope or not self.refused
+
+    def _output(self, scope: Mapping[str, Term], name: str) -> Term:
+        if name not in scope:
+            raise ModelFormatError(
+                f"nothing makes the output {name!r}",
+                where=self.name,
+                hint="the graph is incomplete: the file was cut or edited; export it again",
+            )
+        return scope[name]
+
+    def _nodes(
+        self,
+        nodes: list[Node],
+        scope: dict[str, Term],
+        wanted: Iterable[str],
+        opsets: dict[str, int],
+        depth: int,
+    ) -> None:
+        nodes = _needed(nodes, wanted)
+        uses = [_used(node) for node in nodes]
+        makes = [[name for name in node.outputs if name] for node in nodes]
+        order = in_order(uses, makes, scope, lambda index: self._place(nodes[index]))
+        for index in order:
+            node = nodes[index]
+            inputs = [scope.get(name) if name else None for name in node.inputs]
+            # What an unsupported node would have made is absent; so is all that depends on it.
+            if any(name not in scope for name in uses[index]):
+                continue
+            made = self._node(node, inputs, scope, opsets, depth)
+            pairs = zip(node.outputs, made, strict=False)
+            scope.update({name: term for name, term in pairs if name})
+
+    def _place(self, node: Node) -> str:
+        return f"{self.name}: {node.op_type} {_label(node)}"
+
+    def _node(
+        self,
+        node: Node,
+        inputs: list[Term | None],
+        scope: dict[str, Term],
+        opsets: dict[str, int],
+        depth: int,
+    ) -> Sequence[Term]:
+        self.emit.span = Span(f"{self.name}:{_label(node)}")
+        place = self._place(node)
+        try:
+            function = self.model.functions.get((node.domain, node.op_type, node.overload))
+            if function is not None:
+                return self._function(function, node, inputs, depth)
+            opset = opsets.get(node.domain, 1)
+            site = Site(
+                node, inputs, self.emit, opset, place,
+                lambda graph: self._graph(graph, scope, opsets, depth + 1),
+            )  # fmt: skip
+            convert = converter(node.op_type, node.domain, opset)
+            made = convert(site) if convert else _one_to_one(site)
+            return [made] if isinstance(made, Term) else made
+        except UnsupportedOpError as error:
+            self.refused.extend((name, count, list(at)) for name, count, at in error.ops)
+            return []
+        except RegistryError as error:
+            self.refused.append((f"{node.op_type} ({error.message})", 1, [place]))
+            return []
+        except IxionError as error:
+            error.where = place
+            raise
+        except BAD_NUMBERS as error:
+            raise ModelFormatError(f"the node cannot be imported: {error}", where=place) from error
+
+    def _function(
+        self, function: ModelFunction, node: Node, inputs: list[Term | None], depth: int
+    ) -> Sequence[Term]:
+        if depth > _DEEPEST_CALL:
+            raise ModelFormatError("functions call one another without end")
+        given = {**function.defaults, **node.attributes}
+        body = [_with_attributes(inner, given) for inner in function.nodes]
+        pairs = zip(function.inputs, inputs, strict=False)
+        scope = {name: term for name, term in pairs if term is not None}
+        # An input left out is an empty name in the body.
+        absent = {name for name in function.inputs if name not in scope}
+        body = [_without(inner, absent) for inner in body]
+        opsets = {**self.model.opsets, **function.opsets}
+        self._nodes(body, scope, function.outputs, opsets, depth + 1)
+        return [scope[name] for name in function.outputs if name in scope]
+
+
+def _one_to_one(site: Site) -> Term:
+    """The operator that states this ONNX name for itself, attributes carried over by name."""
+    node = site.node
+    name = op.by_onnx_name(f"{node.domain}::{node.op_type}" if node.domain else node.op_type)
+    if name is None and node.domain:
+        name = op.by_onnx_name(node.op_type)
+    if name is None:
+        full = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        raise UnsupportedOpError([(full, 1, [site.place])])
+    operator = Op.get(name)
+    attributes = {key: _plain(site.attr(key)) for key in node.attributes}
+    attrs = None if operator.attrs_type is None else operator.attrs_type(**attributes)
+    return site.emit.apply(operator, attrs, site.present())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(v.decode() if isinstance(v, bytes) else v for v in value)
+    return value
+
+
+def _label(node: Node) -> str:
+    return node.name or next((name for name in node.outputs if name), node.op_type)
+
+
+def _weight(weight: Tensor | SparseTensor) -> Term:
+    if isinstance(weight, SparseTensor):
+        return Term.lazy(lambda: dense_array(weight), weight.dims, weight.values.dtype)
+    return Term.lazy(weight.numpy, weight.shape, weight.dtype)
+
+
+def dense_array(sparse: SparseTensor) -> np.ndarray[Any, Any]:
+    """A sparse tensor filled in; ModelFormatError if it is far larger than what the file holds."""
+    values, indices = sparse.values.numpy(), sparse.indices.numpy()
+    size = int(np.prod(sparse.dims, dtype=np.float64))
+    if size > 1 << 31:
+        raise ModelFormatError("a sparse tensor that would be too large", found=str(sparse.dims))
+    out = np.zeros(sparse.dims, values.dtype)
+    where = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), sparse.dims)
+    out.reshape(-1)[where] = values
+    return out
+
+
+def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
+    """The nodes that the wanted names depend on, in file order."""
+    maker = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
+    keep = [False] * len(nodes)
+    pending = [name for name in wanted if name in maker]
+    while pending:
+        index = maker[pending.pop()]
+        if keep[index]:
+            continue
+        keep[index] = True
+        pending.extend(name for name in _used(nodes[index]) if name in maker)
+    # A name made twice is an error that must be seen, not a node to drop.
+    twice = {name for node in nodes for name in node.outputs if name}
+    if len(twice) != sum(1 for node in nodes for name in node.outputs if name):
+        return nodes
+    return [node for node, needed in zip(nodes, keep, strict=True) if needed]
+
+
+def _used(node: Node) -> list[str]:
+    """Names a node reads: its inputs, and what the graphs in its attributes take from outside."""
+    names = [name for name in node.inputs if name]
+    for value in node.attributes.values():
+        for graph in value if isinstance(value, list) else [value]:
+            if isinstance(graph, Graph):
+                names.extend(_captured(graph))
+    return names
+
+
+def _captured(graph: Graph) -> set[str]:
+    made = {value.name for value in graph.inputs} | set(graph.initializers)
+    made.update(name for node in graph.nodes for name in node.outputs)
+    used = {name for node in graph.nodes for name in _used(node)}
+    used.update(value.name for value in graph.outputs)
+    return {name for name in used - made if name}
+
+
+def _with_attributes(node: Node, given: Mapping[str, Any]) -> Node:
+    if not any(isinstance(value, Reference) for value in node.attributes.values()):
+        return node
+    attributes = {}
+    for key, value in node.attributes.items():
+        if not isinstance(value, Reference):
+            attributes[key] = value
+        elif value.name in given:
+            attributes[key] = given[value.name]
+    return Node(
+        node.op_type, node.inputs, node.outputs, node.name, node.domain, node.overload, attributes
+    )
+
+
+def _without(node: Node, absent: set[str]) -> Node:
+    if not absent.intersection(node.inputs):
+        return node
+    inputs = tuple("" if name in absent else name for name in node.inputs)
+    return Node(
+        node.op_type, inputs, node.outputs, node.name, node.domain, node.overload, node.attributes
+    )

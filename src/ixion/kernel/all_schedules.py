@@ -1,0 +1,15 @@
+"""Imports every built-in schedule, so that each is registered."""
+
+from ixion.kernel import (
+    schedule_concat,
+    schedule_conv,
+    schedule_dense,
+    schedule_generic,
+    schedule_pool,
+    schedule_softmax,
+)
+
+__all__ = [
+    "schedule_concat", "schedule_conv", "schedule_dense", "schedule_generic", "schedule_pool",
+    "schedule_softmax",
+]  # fmt: skip

@@ -1,0 +1,101 @@
+"""A formed kernel seen by schedules: its head call, parameters, and tensor expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ixion import te
+from ixion.ir import Call, Constant, Expr, Function, TensorType, Tuple, Var, post_order_visit
+from ixion.op.define import OpPattern
+from ixion.te.tensor import Tensor
+
+
+class Group:
+    """One formed kernel with static types.
+
+    ``params[i]`` has tensor ``inputs[i]``; ``constant[i]`` says that its argument is known at
+    compile time.  ``head`` is the call that decides the schedule, ``head_tensor`` its result;
+    ``outputs`` are the results (several where the head gives a tuple).
+    """
+
+    def __init__(self, function: Function, constant: Sequence[bool]) -> None:
+        self.function = function
+        self.kind = str(function.attrs["kernel"])
+        self.params: tuple[Var, ...] = tuple(function.params)
+        self.constant = tuple(constant)
+        self.calls: list[Call] = []
+        post_order_visit(function.body, self._note)
+        self.head = next((c for c in self.calls if c.op.name == self.kind), None)
+        self.position = {id(p): i for i, p in enumerate(self.params)}
+        self.inputs = [
+            te.placeholder(shape_of(p.checked_type), p.checked_type.dtype, p.name_hint)
+            for p in self.params
+        ]
+        self._tensors: dict[int, Any] = {}
+
+    def _note(self, node: Expr) -> None:
+        if isinstance(node, Call):
+            self.calls.append(node)
+
+    @property
+    def out_types(self) -> tuple[TensorType, ...]:
+        kind = self.function.body.checked_type
+        return (kind,) if isinstance(kind, TensorType) else tuple(kind.fields)
+
+    @property
+    def out_type(self) -> TensorType:
+        return self.out_types[0]
+
+    def operand(self, call: Call, i: int) -> int | None:
+        """Which parameter argument ``i`` of a call is, if it is one."""
+        return self.position.get(id(call.args[i]))
+
+    def fields(self, call: Call) -> list[int | None]:
+        """Which parameters the fields of a call's tuple argument are."""
+        tuple_ = call.args[0]
+        assert isinstance(tuple_, Tuple)
+        return [self.position.get(id(f)) for f in tuple_.fields]
+
+    def tensors(self, opaque: Call | None = None) -> tuple[list[Tensor], Tensor | None]:
+        """The results as tensor expressions; ``opaque``'s result becomes a placeholder."""
+        made: dict[int, Any] = {
+            id(p): t for p, t in zip(self.params, self.inputs, strict=True)
+        }
+        head: Tensor | None = None
+        for call in self.calls:
+            if call is opaque:
+                kind = call.checked_type
+                head = te.placeholder(shape_of(kind), kind.dtype, "head")
+                made[id(call)] = head
+            else:
+                made[id(call)] = _computed(call, made)
+        out = made[id(self.function.body)]
+        return list(out) if isinstance(out, (tuple, list)) else [out], head
+
+    def elementwise_only(self) -> bool:
+        """Whether every call works element by element (broadcasts included)."""
+        return all(
+            (c.op.get_attr("TOpPattern") or 0) <= OpPattern.BROADCAST for c in self.calls
+        )
+
+
+def shape_of(kind: TensorType) -> tuple[int, ...]:
+    """The static shape of a type; raises TypeError for a dim that is not known."""
+    if not all(isinstance(d, int) for d in kind.shape):
+        raise TypeError(f"kernel: shape {kind.shape} is not known at compile time")
+    return tuple(kind.shape)
+
+
+def _computed(call: Call, made: dict[int, Any]) -> Any:
+    inputs: list[Tensor] = []
+    for arg in call.args:
+        for one in arg.fields if isinstance(arg, Tuple) else (arg,):
+            inputs.append(_constant(one) if isinstance(one, Constant) else made[id(one)])
+    return call.op.get_attr("FTVMCompute")(call.attrs, tuple(inputs), call.checked_type)
+
+
+def _constant(node: Constant) -> Tensor:
+    data = node.data
+    value, dtype = data.reshape(-1)[0].item(), str(data.dtype)
+    return te.compute(data.shape, lambda *_: te.const(value, dtype), "const")

@@ -1,0 +1,127 @@
+"""The registry of schedules: which nest a formed kernel becomes, and in which layouts.
+
+A schedule is a class registered for head ops.  ``accepts`` looks at the formed kernel and the
+target; of those that accept, the one with the lowest ``rank`` is taken, and the generic schedule
+takes whatever no other does.  A schedule says which layouts it wants before it builds:
+
+``wanted(i)``      the layout that input ``i`` must have, or None if any will do
+``result()``       the layout of its output, or None if any will do
+``lower(...)``     loop nests, how constants are packed, and scratch tensors between its kernels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ixion.base.target import Target
+from ixion.kernel.group import Group
+from ixion.kernel.layout import PLAIN, Layout
+from ixion.te.stmt import Kernel
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a kernel's parameter is: output, input or temporary number ``index``."""
+
+    kind: Literal["out", "in", "temp"]
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pack:
+    """How a constant operand is laid out for a kernel; ``key`` is equal for equal packings."""
+
+    key: str
+    apply: Callable[[Array], Array]
+
+
+@dataclass(eq=False)
+class Lowered:
+    """Kernels in order with the places of their parameters; bytes of each temporary."""
+
+    kernels: list[tuple[Kernel, tuple[Place, ...]]]
+    packs: dict[int, Pack] = field(default_factory=dict)
+    temps: list[int] = field(default_factory=list)
+    # Whether the output may be the same memory as input i (read and written at equal positions).
+    in_place: frozenset[int] = frozenset()
+
+
+class Schedule:
+    """Base of all schedules; made for one formed kernel and target."""
+
+    rank: ClassVar[int] = 10
+
+    def __init__(self, group: Group, target: Target) -> None:
+        self.group, self.target = group, target
+
+    @classmethod
+    def accepts(cls, group: Group, target: Target) -> bool:
+        return True
+
+    def wanted(self, i: int) -> Layout | None:
+        return None
+
+    def result(self) -> Layout | None:
+        return None
+
+    def cost(self, inputs: Sequence[Layout], out: Layout) -> float:
+        """Relative time under these layouts; only compared between layouts of one kernel."""
+        return 0.0
+
+    def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
+        raise TypeError(type(self).__name__)
+
+
+_SCHEDULES: dict[str, list[type[Schedule]]] = {}
+
+
+def register_schedule(*heads: str) -> Callable[[type[Schedule]], type[Schedule]]:
+    """Class decorator: the schedule may serve formed kernels of these head ops."""
+
+    def register(cls: type[Schedule]) -> type[Schedule]:
+        for head in heads:
+            _SCHEDULES.setdefault(head, []).append(cls)
+        return cls
+
+    return register
+
+
+def schedule_for(group: Group, target: Target) -> Schedule:
+    """The best schedule that accepts the kernel."""
+    from ixion.kernel import all_schedules  # noqa: F401 - registers every schedule
+
+    candidates = [*_SCHEDULES.get(group.kind, ()), *_SCHEDULES[""]]
+    chosen = min(
+        (c for c in candidates if c.accepts(group, target)), key=lambda c: c.rank
+    )
+    return chosen(group, target)
+
+
+def block_size(target: Target) -> int:
+    """Channels per block of a blocked layout: one vector, and at least 8."""
+    return max(8, target.lanes("float32"))
+
+
+def channel_block(target: Target) -> Layout:
+    return Layout(1, block_size(target))
+
+
+def layout_pack(layout: Layout) -> Pack:
+    """A constant simply put into a layout."""
+    return Pack(f"layout:{layout.axis}:{layout.block}", layout.pack)
+
+
+def constant_layout(shape: Sequence[int], out_shape: Sequence[int], out: Layout) -> Layout:
+    """The layout of a broadcast constant that goes with an output layout."""
+    if out.axis is None:
+        return PLAIN
+    axis = out.axis - (len(out_shape) - len(shape))
+    if axis < 0 or shape[axis] != out_shape[out.axis]:
+        return PLAIN
+    return Layout(axis, out.block)

@@ -1,0 +1,83 @@
+"""The schedule for dense layers with weights known at compile time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ixion.base.target import Target
+from ixion.kernel.access import Access, Operand
+from ixion.kernel.dense import DenseNest, dense_tile
+from ixion.kernel.group import Group, shape_of
+from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.schedule import Lowered, Pack, Place, Schedule, layout_pack, register_schedule
+from ixion.te.stmt import Buffer
+
+Array = np.ndarray[Any, np.dtype[Any]]
+CHUNK_ROWS = 64
+
+
+@register_schedule("nn.dense")
+class Dense(Schedule):
+    """Plain rows in, plain rows out, packed weights."""
+
+    rank = 10
+
+    @classmethod
+    def accepts(cls, group: Group, target: Target) -> bool:
+        call = group.head
+        if call is None or group.operand(call, 0) is None:
+            return False
+        weight = group.operand(call, 1)
+        known = weight is not None and group.constant[weight]
+        kinds = (*(a.checked_type for a in call.args), call.checked_type)
+        floats = all(k.dtype == "float32" for k in kinds)
+        return known and floats and all(prod(shape_of(k)) > 0 for k in kinds)
+
+    def wanted(self, i: int) -> Layout | None:
+        assert self.group.head is not None
+        return PLAIN if i == self.group.operand(self.group.head, 0) else None
+
+    def result(self) -> Layout | None:
+        return PLAIN
+
+    def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
+        head = self.group.head
+        assert head is not None
+        outputs, anchor = self.group.tensors(opaque=head)
+        assert anchor is not None
+        data, weight = self.group.operand(head, 0), self.group.operand(head, 1)
+        assert data is not None and weight is not None
+        shape = shape_of(head.checked_type)
+        rows, columns = prod(shape[:-1]), shape[-1]
+        depth = shape_of(head.args[0].checked_type)[-1]
+        lanes = self.target.lanes("float32")
+        tile = dense_tile(self.target, lanes, rows, -(-columns // lanes))
+        access, buffers = Access(), []
+        for i, t in enumerate(self.group.inputs):
+            buffers.append(Buffer(f"in{i}", t.dtype))
+            layout = PLAIN if self.group.constant[i] else inputs[i]
+            access.operands[t] = Operand(buffers[-1], layout)
+        place = Operand(Buffer("out", outputs[0].dtype), out)
+        nest = DenseNest(
+            rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0], place,
+            access, anchor, min(rows, CHUNK_ROWS // tile.pixels * tile.pixels or tile.pixels),
+        )  # fmt: skip
+        packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
+        key = f"dense:{tile.blocks}:{lanes}"
+        packs[weight] = Pack(key, partial(pack_dense, blocks=tile.blocks, lanes=lanes))
+        kernel = nest.kernel(name, (place.buffer, *buffers))
+        places = (Place("out", 0), *(Place("in", i) for i in range(len(buffers))))
+        return Lowered([(kernel, places)], packs)
+
+
+def pack_dense(weight: Array, *, blocks: int, lanes: int) -> Array:
+    """``(N, K)`` as ``[N/(blocks*lanes)][K][blocks*lanes]``, outputs padded with zeros."""
+    n, k = weight.shape
+    wide = blocks * lanes
+    w = np.pad(weight, ((0, -n % wide), (0, 0)))
+    return np.ascontiguousarray(w.reshape(-1, wide, k).transpose(0, 2, 1)).reshape(-1)

@@ -1,0 +1,1 @@
+"""From formed kernels to a program: loop nests, steps, and a memory plan."""

@@ -1,0 +1,270 @@
+"""Lowers a function of formed kernels with planned layouts to steps.
+
+Every formed kernel becomes the loop nests of its schedule (kernels that are structurally equal are
+lowered once), views become other names of the same memory, and what has no compute becomes a host
+step.  Storages then get joined where a result can overwrite its operand or an operand can be
+written straight into a concatenation, and the rest is planned into one arena.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ixion.analysis.dataflow import calls_inside, dataflow_order
+from ixion.base import dtype as dtypes
+from ixion.base.errors import CodegenError
+from ixion.base.target import Target
+from ixion.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    structural_hash,
+)
+from ixion.kernel.group import Group, shape_of
+from ixion.kernel.layout import PLAIN, Layout, parse_layout
+from ixion.kernel.schedule import Lowered, Place, schedule_for
+from ixion.lower.storage import Storage, Value
+from ixion.te.stmt import Kernel
+from ixion.transform.form_kernels import VIEWS, has_compute
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(eq=False)
+class PlannedStep:
+    """A kernel call (or, with ``host``, an operator done in Python) on storages."""
+
+    label: str
+    reads: list[Value]
+    writes: list[Value]
+    places: list[Storage]
+    kernel: Kernel | None = None
+    host: Call | None = None
+    in_place: list[int] = field(default_factory=list)
+    concat: bool = False
+    products: int = 0
+
+    @property
+    def elements(self) -> int:
+        return sum(prod(v.shape) for v in (*self.reads, *self.writes))
+
+
+@dataclass(eq=False)
+class Lowering:
+    """The steps and storages of one function; results are values in plain layout."""
+
+    target: Target
+    steps: list[PlannedStep] = field(default_factory=list)
+    storages: list[Storage] = field(default_factory=list)
+    constants: list[Array] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values: dict[int, Value | tuple[Value, ...]] = {}
+        self.lowered: dict[object, Lowered] = {}
+        self.packed: dict[object, Value] = {}
+        self.kept: list[Array] = []  # ids in ``packed`` stay unique while these live
+
+    def run(self, func: Function) -> None:
+        """Lowers the function's body; raises CodegenError for what has no compiled form."""
+        for i, param in enumerate(func.params):
+            kind = _tensor(param)
+            size = prod(kind.shape) * dtypes.itemsize(kind.dtype)
+            storage = self._storage("input", size, i)
+            self.values[id(param)] = Value(storage, PLAIN, tuple(kind.shape), kind.dtype)
+        for node in dataflow_order(func.body):
+            self._visit(node)
+        self.results = list(self._flat(self._value(func.body)))
+
+    def _storage(self, kind: Any, nbytes: int, index: int = 0) -> Storage:
+        storage = Storage(kind, nbytes, index)
+        self.storages.append(storage)
+        return storage
+
+    def _visit(self, node: Expr) -> None:
+        if isinstance(node, Tuple):
+            self.values[id(node)] = tuple(v for f in node.fields for v in self._flat(self._value(f)))
+        elif isinstance(node, TupleGetItem):
+            fields = self._value(node.tuple_value)
+            assert isinstance(fields, tuple)
+            self.values[id(node)] = fields[node.index]
+        elif isinstance(node, Call) and isinstance(node.op, Function):
+            self._formed(node)
+        elif not isinstance(node, (Var, Constant, Function)) and id(node) not in self.values:
+            raise CodegenError(
+                f"{type(node).__name__} has no compiled form yet", where=getattr(node, "span", None),
+                hint='use executor="reference" for programs with control flow',
+            )  # fmt: skip
+
+    def _value(self, node: Expr) -> Value | tuple[Value, ...]:
+        if isinstance(node, Constant) and id(node) not in self.values:
+            self.values[id(node)] = self._constant(node, "plain", PLAIN.pack(node.data))
+        return self.values[id(node)]
+
+    def _flat(self, value: Value | tuple[Value, ...]) -> tuple[Value, ...]:
+        return value if isinstance(value, tuple) else (value,)
+
+    def _constant(self, node: Constant, key: str, packed: Array | None = None) -> Value:
+        full = (id(node.data), key)
+        if full not in self.packed:
+            assert packed is not None
+            storage = self._storage("const", packed.nbytes, len(self.constants))
+            self.constants.append(packed)
+            self.kept.append(node.data)
+            kind = _tensor(node)
+            self.packed[full] = Value(storage, PLAIN, tuple(kind.shape), kind.dtype)
+        return self.packed[full]
+
+    # Formed kernels.
+
+    def _formed(self, node: Call) -> None:
+        function: Function = node.op
+        calls = calls_inside(function)
+        label = _label(node, calls)
+        if not all(has_compute(c) for c in calls):
+            self._host(node, calls[-1], label)
+            return
+        if self._alias(node, calls):
+            return
+        constant = tuple(isinstance(a, Constant) for a in node.args)
+        key = (structural_hash(function), constant)
+        if key not in self.lowered:
+            self.lowered[key] = self._lower(function, constant)
+        self._emit(node, self.lowered[key], label, _products(calls))
+
+    def _lower(self, function: Function, constant: tuple[bool, ...]) -> Lowered:
+        group = Group(function, constant)
+        inputs = [parse_layout(t) for t in function.attrs["in_layouts"]]
+        out = parse_layout(function.attrs["out_layout"])
+        return schedule_for(group, self.target).lower("kernel", inputs, out)
+
+    def _alias(self, node: Call, calls: Sequence[Call]) -> bool:
+        """A view gets no step: another shape or layout of the same memory."""
+        if not all(c.op.name in VIEWS for c in calls) or isinstance(node.args[0], Constant):
+            return False
+        source = self._value(node.args[0])
+        out = parse_layout(node.op.attrs["out_layout"])
+        kind = _tensor(node)
+        shape = tuple(int(d) for d in kind.shape)
+        assert isinstance(source, Value)
+        relabelled = all(c.op.name == "copy" for c in calls)
+        if relabelled and not source.layout.same_memory(out, shape):
+            return False
+        if not relabelled and not (
+            source.layout.same_memory(PLAIN, source.shape) and out.same_memory(PLAIN, shape)
+        ):
+            return False
+        self.values[id(node)] = Value(source.storage, out, shape, kind.dtype)
+        return True
+
+    def _emit(self, node: Call, lowered: Lowered, label: str, products: int) -> None:
+        inputs = [self._argument(a, i, lowered) for i, a in enumerate(node.args)]
+        outputs = self._outputs(node)
+        temps = [self._storage("arena", n) for n in lowered.temps]
+        for kernel, places in lowered.kernels:
+            self._step(kernel, places, inputs, outputs, temps, lowered, label, products)
+        kind = node.checked_type
+        self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
+
+    def _argument(self, arg: Expr, i: int, lowered: Lowered) -> Value:
+        if isinstance(arg, Constant):
+            pack = lowered.packs.get(i)
+            if pack is None:
+                return self._constant(arg, "plain", PLAIN.pack(arg.data))
+            full = (id(arg.data), pack.key)
+            known = full in self.packed
+            return self._constant(arg, pack.key, None if known else pack.apply(arg.data))
+        value = self._value(arg)
+        assert isinstance(value, Value)
+        return value
+
+    def _outputs(self, node: Call) -> list[Value]:
+        layout = parse_layout(node.op.attrs["out_layout"])
+        kind = node.checked_type
+        fields = (kind,) if isinstance(kind, TensorType) else kind.fields
+        outputs = []
+        for f in fields:
+            shape = shape_of(f)
+            nbytes = layout.size(shape) * dtypes.itemsize(f.dtype)
+            outputs.append(Value(self._storage("arena", nbytes), layout, shape, f.dtype))
+        return outputs
+
+    def _step(
+        self, kernel: Kernel, places: Sequence[Place], inputs: Sequence[Value],
+        outputs: Sequence[Value], temps: Sequence[Storage], lowered: Lowered, label: str,
+        products: int,
+    ) -> None:
+        storages, reads = [], []
+        for place in places:
+            if place.kind == "temp":
+                storages.append(temps[place.index])
+            elif place.kind == "in":
+                storages.append(inputs[place.index].storage)
+                reads.append(inputs[place.index])
+            else:
+                storages.append(outputs[place.index].storage)
+        in_place = [n for n, p in enumerate(places) if p.kind == "in" and p.index in lowered.in_place]
+        concat = len(lowered.kernels) > 1 and all(p.kind == "out" for _, ps in lowered.kernels
+                                                  for p in ps[:1])
+        written = [outputs[p.index] for p in places if p.kind == "out"]
+        self.steps.append(PlannedStep(
+            label, reads, written, storages, kernel, in_place=in_place, concat=concat,
+            products=products // len(lowered.kernels),
+        ))  # fmt: skip
+
+    def _host(self, node: Call, call: Call, label: str) -> None:
+        inputs = []
+        for arg in node.args:
+            inputs.extend(self._flat(self._value(arg)))
+        outputs = [
+            Value(self._storage("arena", _nbytes(f)), PLAIN, shape_of(f), f.dtype)
+            for f in _fields(node.checked_type)
+        ]
+        storages = [v.storage for v in (*inputs, *outputs)]
+        self.steps.append(PlannedStep(label, inputs, outputs, storages, host=call))
+        kind = node.checked_type
+        self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
+
+
+def _tensor(node: Expr) -> TensorType:
+    kind = node.checked_type
+    if not isinstance(kind, TensorType):
+        raise CodegenError("only tensors have a compiled form", found=str(kind))
+    return kind
+
+
+def _fields(kind: Any) -> tuple[TensorType, ...]:
+    return (kind,) if isinstance(kind, TensorType) else tuple(kind.fields)
+
+
+def _nbytes(kind: TensorType) -> int:
+    return prod(shape_of(kind)) * dtypes.itemsize(kind.dtype)
+
+
+def _label(node: Call, calls: Sequence[Call]) -> str:
+    """What a step stands for: the fused ops, and the node of the model they come from."""
+    ops = "+".join(c.op.name.removeprefix("nn.") for c in calls)
+    origin = getattr(node.span, "source_name", None)
+    return f"{ops} [{origin.name}]" if origin is not None else ops
+
+
+def _products(calls: Sequence[Call]) -> int:
+    total = 0
+    for c in calls:
+        count = c.op.get_attr("FMacCount")
+        if count is not None:
+            total += int(count(c.attrs, tuple(a.checked_type for a in c.args), c.checked_type))
+    return total
+
+
+__all__ = ["Layout", "Lowering", "PlannedStep"]

@@ -1,0 +1,53 @@
+"""Where values live while a program is lowered: storages, and views of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ixion.base import dtype as dtypes
+from ixion.kernel.layout import Layout
+
+StorageKind = Literal["arena", "input", "const", "output"]
+
+
+@dataclass(eq=False)
+class Storage:
+    """A piece of memory.  ``index`` numbers inputs, constants and outputs.
+
+    ``first`` and ``last`` are the steps that first write and last read it.  A storage that was
+    joined into another one (a part of a concatenation, a result written over its operand) has
+    ``parent`` and sits ``at`` bytes into it.  ``offset`` is its place in the arena.
+    """
+
+    kind: StorageKind
+    nbytes: int
+    index: int = 0
+    first: int = -1
+    last: int = -1
+    parent: Storage | None = None
+    at: int = 0
+    offset: int = -1
+    pinned: bool = field(default=False)
+
+    def root(self) -> tuple[Storage, int]:
+        """The storage that has memory, and where in it this one starts."""
+        storage, at = self, 0
+        while storage.parent is not None:
+            at += storage.at
+            storage = storage.parent
+        return storage, at
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor of the program: its storage and how it lies in it (from the start)."""
+
+    storage: Storage
+    layout: Layout
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.size(self.shape) * dtypes.itemsize(self.dtype)

@@ -1,0 +1,47 @@
+"""SplitToSlices: each field that is taken from a ``split`` becomes a strided slice.
+
+A slice has one result, so it can be fused with what reads it, or be a view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ixion.ir import Call, Expr, Function, IRModule, Op, TupleGetItem, rewrite
+from ixion.op import call as make_call
+from ixion.transform.context import PassContext
+from ixion.transform.pass_info import PassInfo
+from ixion.transform.pass_infra import FunctionPass
+from ixion.transform.registry import register_pass
+
+
+@register_pass("SplitToSlices")
+@dataclass(frozen=True)
+class SplitToSlices(FunctionPass):
+    """Rewrites ``split(x, ...).i``."""
+
+    info: ClassVar[PassInfo] = PassInfo(0, "SplitToSlices", ["InferType"])
+
+    def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        body = rewrite(func.body, _slice)
+        return func if body is func.body else func.copy(body=body)
+
+
+def _slice(old: Expr, new: Expr) -> Expr:
+    if not isinstance(new, TupleGetItem) or not isinstance(new.tuple_value, Call):
+        return new
+    source = new.tuple_value
+    if not isinstance(source.op, Op) or source.op.name != "split":
+        return new
+    assert isinstance(old, TupleGetItem)
+    sizes = [f.shape for f in old.tuple_value.checked_type.fields]
+    axis = int(source.attrs.axis) % len(sizes[0])
+    if not all(isinstance(s[axis], int) for s in sizes):
+        return new
+    begin = sum(int(s[axis]) for s in sizes[: new.index])
+    end = begin + int(sizes[new.index][axis])
+    return make_call(
+        "strided_slice", source.args[0], begin=(begin,), end=(end,), strides=(1,), axes=(axis,),
+        span=new.span or source.span,
+    )  # fmt: skip
