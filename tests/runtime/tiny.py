@@ -215,7 +215,11 @@ def program(
 ) -> Program:
     parts = dict(constants=[], scratch_size=256, target_key="test", objects=[kernels()])
     return Program(
-        steps=steps, inputs=inputs or [], outputs=outputs or [], arena_size=arena, **{**parts, **more}
+        steps=steps,
+        inputs=inputs or [],
+        outputs=outputs or [],
+        arena_size=arena,
+        **{**parts, **more},
     )
 
 

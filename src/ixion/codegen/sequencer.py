@@ -7,12 +7,12 @@ team (sequencer_team.py); without one, or when the pool is busy, it walks alone.
 
 from __future__ import annotations
 
+from ixion.base.abi import RunWord, Status
 from ixion.base.target import Target
 from ixion.codegen import sequencer_walk as walk
 from ixion.codegen.sequencer_team import team_text, team_walk
 from ixion.codegen.sequencer_wait import waiting_text
 from ixion.codegen.sequencer_writer import FunctionText
-from ixion.base.abi import RunWord, Status
 
 
 def sequencer_text(target: Target) -> str:

@@ -8,7 +8,6 @@ the step in local `next`.
 
 from __future__ import annotations
 
-from ixion.codegen.sequencer_writer import FunctionText
 from ixion.base.abi import (
     CLOCK_WEIGHT,
     STEP_BYTES,
@@ -19,6 +18,7 @@ from ixion.base.abi import (
     StepWord,
     WorkerWord,
 )
+from ixion.codegen.sequencer_writer import FunctionText
 
 LOCALS = {
     "step": "i64",
@@ -188,7 +188,9 @@ def _go(f: FunctionText, entry: str, on: str) -> None:
 
 def _fail() -> str:
     """Record the first nonzero kernel result and stop the run."""
-    f = FunctionText("internal void @fail(ptr %run, i64 %who, i64 %step, i32 %result) noinline cold")
+    f = FunctionText(
+        "internal void @fail(ptr %run, i64 %who, i64 %step, i32 %result) noinline cold"
+    )
     code = f.op("sext i32 %result to i64")
     where = f.at("%run", RunWord.CODE)
     pair = f.op(f"cmpxchg ptr {where}, i64 0, i64 {code} seq_cst seq_cst")

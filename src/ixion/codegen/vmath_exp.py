@@ -10,7 +10,6 @@ from __future__ import annotations
 from ixion.codegen import vmath_coefficients as tables
 from ixion.codegen.vmath_build import (
     Format,
-    bits,
     fma,
     format_of,
     horner,
@@ -51,14 +50,14 @@ def scaled(p: Expr, word: Expr, extra: int = 0) -> Expr:
     """``p * 2^(n + extra)`` for any n that a clamped argument gives; p is near 1."""
     f = format_of(p)
     half = op("shl", op("lshr", word, 1), f.fraction)
-    first = real(bits(p) + half)
+    first = half + (f.bias << f.fraction)
     rest = op("shl", word, f.fraction) - half + ((f.bias + extra) << f.fraction)
-    return first * real(rest)
+    return p * real(first) * real(rest)
 
 
 def scaled_normal(p: Expr, word: Expr) -> Expr:
     """``p * 2^n`` when the result is known to be normal."""
-    return real(bits(p) + op("shl", word, format_of(p).fraction))
+    return p * power_of_two(word, format_of(p))
 
 
 def power_of_two(word: Expr, f: Format, extra: int = 0) -> Expr:
@@ -100,9 +99,11 @@ def expm1(x: Expr) -> Expr:
 
 
 def sigmoid(x: Expr) -> Expr:
-    """From ``e^-|x|``, which cannot overflow; small results stay exact to the last bit."""
+    """From ``e = e^-|x|``, which cannot overflow: ``1 / (1 + e)``, or ``e - e^2 / (1 + e)``."""
     e = exp_negative(-magnitude(x))
-    return select(x >= 0.0, like(x, 1.0), e) / (e + 1.0)
+    positive = x >= 0.0
+    quotient = select(positive, like(x, 1.0), e) / (e + 1.0)
+    return select(positive, quotient, fma(-e, quotient, e))
 
 
 def tanh(x: Expr) -> Expr:
@@ -114,7 +115,7 @@ def tanh(x: Expr) -> Expr:
     small = fma(x * z, horner(z, tables.TANH[x.dtype]), x)
     r, word = reduced(minimum(size, 10.0) * 2.0)
     large = 1.0 - like(x, 2.0) / (scaled_normal(tail(r) + 1.0, word) + 1.0)
-    return select(size < 0.625, small, with_sign_of(large, x))
+    return with_sign_of(select(size < 0.625, small, large), x)
 
 
 def sinh(x: Expr) -> Expr:

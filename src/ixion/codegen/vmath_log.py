@@ -134,7 +134,7 @@ def split_plus_one(x: Expr) -> Split:
     total = x + 1.0
     lost = x - (total - 1.0)
     word, mantissa = exponent_and_mantissa(total)
-    down = real(op("shl", f.bias - word, f.fraction))
+    down = real(op("shl", maximum(f.bias - word, 0), f.fraction))
     fraction = fma(lost, down, mantissa - 1.0)
     return Split(as_float(word, x), fraction, correction(fraction))
 
@@ -156,7 +156,8 @@ def acosh(x: Expr) -> Expr:
     """``log1p(t + sqrt(2 t + t^2))`` with ``t = x - 1``; beyond 2^28 ``log(2 x)``."""
     t = x - 1.0
     small = log1p(t + intrinsic("sqrt", fma(t, t, t * 2.0)))
-    return select(x < 2.0**28, small, log(x) + LN_2)
+    result = select(x < 2.0**28, small, log(x) + LN_2)
+    return select(x < 1.0, like(x, float("nan")), result)
 
 
 def atanh(x: Expr) -> Expr:

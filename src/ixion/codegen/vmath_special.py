@@ -27,7 +27,7 @@ _INFINITY = float("inf")
 def erf(x: Expr) -> Expr:
     """Odd polynomial below 1; ``1 - erfc`` above, where erfc need not be exact to its last bit."""
     z, size = x * x, magnitude(x)
-    small = x * horner(z, tables.ERF[x.dtype])
+    small = fma(x, horner(z, tables.ERF[x.dtype]), x)
     large = 1.0 - (_erfc_single(size) if x.dtype == "float32" else _erfc_double(size))
     return select(size < 1.0, small, with_sign_of(large, x))
 

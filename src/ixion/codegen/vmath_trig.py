@@ -113,7 +113,7 @@ def _far(x: Expr, exponent: int) -> tuple[Expr, Expr]:
     pieces = windows(table, skipped, 9)
     start = real(bits(x) - op("shl", skipped * 24, 52))
     high = real(op("and", bits(start), ~((1 << 27) - 1)))
-    total, rest = like(x, 0.0), like(x, 0.0)
+    total, rest = x * 0.0, like(x, 0.0)  # NaN for infinity
     for i, piece in enumerate(pieces):
         for half in (high, start - high):
             term = half * (piece * 2.0 ** (-24 * i))

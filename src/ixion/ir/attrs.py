@@ -126,7 +126,7 @@ class Attrs(Node):
 
     @classmethod
     def from_strings(cls, texts: Mapping[str, str]) -> Self:
-        """Attributes from texts as NNVM and PNNX files have them: ``(1, 2)``, ``True``, ``None``."""
+        """Attributes from texts, as NNVM and PNNX have them: ``(1, 2)``, ``True``, ``None``."""
         values = {}
         for name, text in texts.items():
             if name not in cls._field_map:

@@ -342,7 +342,7 @@ class TupleGetItem(ExprWithOp):
     """One field of a tuple."""
 
     tuple_value: Expr = field(convert=as_expr)
-    index: int = field(convert=int)
+    index: int = field()
     span: Span | None = field(default=None, compare=False)
 
 

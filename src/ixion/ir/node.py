@@ -126,6 +126,14 @@ def _own_fields(namespace: dict[str, Any]) -> list[Field]:
     return found
 
 
+def _as_int(value: Any) -> int:
+    return value if type(value) is int else int(operator.index(value))
+
+
+# So that equal numbers have one form: 2 given for a float field is 2.0.
+_NUMBERS: dict[Any, Callable[[Any], Any]] = {"int": _as_int, "float": float}
+
+
 def _annotate(cls: type, fields: Iterable[Field]) -> None:
     hints = inspect.get_annotations(cls)
     for spec in fields:
@@ -134,6 +142,8 @@ def _annotate(cls: type, fields: Iterable[Field]) -> None:
         spec.sequence = str(hint).startswith("tuple[")
         if spec.stored is None and spec.annotation in _PRIMITIVE:
             spec.stored = spec.annotation
+        if spec.convert is None:
+            spec.convert = _NUMBERS.get(spec.annotation)
 
 
 def _merge_fields(bases: tuple[type, ...], own: list[Field]) -> tuple[Field, ...]:
@@ -392,7 +402,8 @@ def register_node(
     """Class decorator: enter a node kind in the table under ``type_key``.
 
     ``graph``, ``free_var`` and ``by_identity`` say how structural equality treats it (see
-    ``Node``). Raises RegistryError where another class has the key; the same class defined anew replaces it.
+    ``Node``). Raises RegistryError where another class has the key; the same class defined anew
+    replaces it.
     """
 
     def enter(cls: _T) -> _T:
@@ -425,7 +436,7 @@ def node_type(type_key: str) -> type[Node]:
 
 
 def make_node(type_key: str, **fields: Any) -> Node:
-    """Build a node of a registered kind from its fields by name, converted as by its constructor."""
+    """Build a node of a registered kind from its fields by name, as its constructor would."""
     cls = node_type(type_key)
     maker = getattr(cls, "_make", None)
     if maker is not None:

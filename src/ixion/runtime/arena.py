@@ -22,7 +22,9 @@ def allocate(size: int) -> npt.NDArray[np.uint8]:
     """
     huge = size >= _HUGE_FROM
     boundary = _HUGE_PAGE if huge else _PAGE
-    pages = mmap.mmap(-1, max(size, 1) + (boundary if huge else 0), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    pages = mmap.mmap(
+        -1, max(size, 1) + (boundary if huge else 0), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    )
     whole = np.frombuffer(pages, np.uint8)
     skip = -address_of(whole) % boundary
     if huge and _ADVICE is not None:

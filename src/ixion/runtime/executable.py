@@ -88,9 +88,7 @@ class Executable:
         names = [spec.name for spec in self.program.outputs]
         return dict(zip(names, results, strict=True))
 
-    def run_flat(
-        self, values: Sequence[object], out: Sequence[Array] | None = None
-    ) -> list[Array]:
+    def run_flat(self, values: Sequence[object], out: Sequence[Array] | None = None) -> list[Array]:
         """Inputs to outputs, in the program's order. Outputs are new arrays, or those of `out`.
 
         Values are numpy arrays or have `__dlpack__`; shapes and dtypes must be exact. Large dense

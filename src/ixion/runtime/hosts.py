@@ -53,7 +53,7 @@ def run_host(
             _store(context.view(slot, spec), np.asarray(result))
     except IxionError:
         raise
-    except Exception as error:  # noqa: BLE001 - an operator of anyone's may raise anything
+    except Exception as error:
         message = f"host operator '{host.op}' failed: {error}"
         raise KernelError(message, step=number, node=step.label) from error
 

@@ -85,7 +85,7 @@ def _mismatch(what: str, spec: TensorSpec, array: Array) -> InputError:
 
 
 def _dtype_name(array: Array) -> str:
-    """numpy's own name where it says more, as for a foreign byte order."""
+    """Numpy's own name where it says more, as for a foreign byte order."""
     return str(array.dtype)
 
 

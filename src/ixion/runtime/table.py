@@ -11,7 +11,6 @@ import numpy.typing as npt
 from ixion.base.abi import (
     CLOCK_WEIGHT,
     MAX_LOOPS,
-    STEP_BYTES,
     STEP_WORDS,
     Opcode,
     StepWord,
@@ -136,5 +135,3 @@ def _fill_control(row: npt.NDArray[np.int64], step: Step) -> None:
     if step.kind in ("branch", "loop"):
         direct = step.slots[0].kind == "imm"
         row[StepWord.WIDTH // 8] = 0 if direct else step.width
-
-

@@ -38,5 +38,4 @@ def _canonical(old: Expr, new: Expr) -> Expr:
     bias = expand_to_axes(new.args[1], kind.shape, (axis,))
     assert bias is not None
     result = call("add", new.args[0], bias, span=new.span)
-    result._set_checked_type(old.checked_type)
     return result

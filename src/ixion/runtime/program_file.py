@@ -1,0 +1,229 @@
+"""Programs on disk: a JSON header, then machine code and constants as aligned raw bytes.
+
+    0   magic and version, 8 bytes
+    8   length of the header, length of the file: little-endian uint64
+    24  SHA-256 of the header, 32 bytes
+    56  header, JSON; then zeros up to a multiple of 64
+        sections at multiples of 64: object files, then one block of constants
+
+The header tells where sections lie and their SHA-256. Everything but the constants is verified at
+each load, those on request; they are mapped, not read. No part of a file is ever executed by
+Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import struct
+from collections.abc import Sequence
+from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ixion.base import dtype as dtypes
+from ixion.base.errors import CacheError, IxionError
+from ixion.runtime.atomic_file import replacing
+from ixion.runtime.program import (
+    ALIGNMENT,
+    HostStep,
+    Program,
+    Slot,
+    StateSpec,
+    Step,
+    TensorSpec,
+    aligned,
+)
+
+Array = npt.NDArray[Any]
+
+_MAGIC = b"IXPROG\x00\x01"
+_PREFIX = struct.Struct("<8sQQ32s")
+
+
+def save_program(program: Program, path: str | Path) -> None:
+    """Write a program; the file appears whole or not at all. Raises CacheError."""
+    path = Path(path)
+    offset, places = 0, []
+    for array in program.constants:
+        places.append(offset)
+        offset += aligned(array.nbytes)
+    header = _encode(program, places, offset)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    start = aligned(_PREFIX.size + len(text))
+    size = start + sum(aligned(len(image)) for image in program.objects) + offset
+    prefix = _PREFIX.pack(_MAGIC, len(text), size, hashlib.sha256(text).digest())
+    try:
+        with replacing(path) as file:
+            _write(file, prefix + text)
+            for image in program.objects:
+                _write(file, image)
+            for array in program.constants:
+                _write(file, _raw(array))
+    except OSError as error:
+        raise CacheError(f"cannot write program: {error}", where=str(path)) from error
+
+
+def load_program(path: str | Path, verify: bool = False) -> Program:
+    """Read a program whose constants are views of the mapped file; `verify` checks them too.
+
+    Raises CacheError for a file that is missing, truncated, altered or of another version.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return _decode(data, verify)
+    except (OSError, IxionError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = error.message if isinstance(error, IxionError) else f"{error!r}"
+        raise CacheError(f"not a usable program file: {message}", where=str(path)) from error
+
+
+def _write(file: BinaryIO, data: bytes | memoryview) -> None:
+    file.write(data)
+    file.write(bytes(-len(data) % ALIGNMENT))
+
+
+def _raw(array: Array) -> memoryview:
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
+
+def _encode(program: Program, places: Sequence[int], block_size: int) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    for array in program.constants:
+        digest.update(_raw(array))
+    slots = _Slots()
+    return {
+        "target_key": program.target_key,
+        "arena_size": program.arena_size,
+        "scratch_size": program.scratch_size,
+        "steps": [slots.encode(step) for step in program.steps],
+        "slots": slots.rows,
+        "inputs": [asdict(spec) for spec in program.inputs],
+        "outputs": [asdict(spec) for spec in program.outputs],
+        "states": [asdict(spec) for spec in program.states],
+        "hosts": [asdict(host) for host in program.hosts],
+        "output_places": [p and [p.kind, p.index, p.offset] for p in program.output_places],
+        "meta": program.meta,
+        "objects": [[len(o), hashlib.sha256(o).hexdigest()] for o in program.objects],
+        "constants": [_describe(a, o) for a, o in zip(program.constants, places, strict=True)],
+        "constants_size": block_size,
+        "constants_hash": digest.hexdigest(),
+    }
+
+
+class _Slots:
+    """Slot windows, each distinct one written once."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[list[Any]]] = []
+        self._known: dict[tuple[Slot, ...], int] = {}
+
+    def encode(self, step: Step) -> dict[str, Any]:
+        """A step's fields that differ from the defaults, its slots by number."""
+        if step.slots not in self._known:
+            self._known[step.slots] = len(self.rows)
+            self.rows.append([[slot.kind, slot.index, slot.offset] for slot in step.slots])
+        fields = {
+            name: getattr(step, name)
+            for name in Step.__dataclass_fields__
+            if name != "slots" and getattr(step, name) != getattr(_PLAIN, name)
+        }
+        return {**fields, "slots": self._known[step.slots]}
+
+
+_PLAIN = Step()
+
+
+def _describe(array: Array, offset: int) -> list[Any]:
+    return [dtypes.from_numpy(array.dtype), list(array.shape), offset]
+
+
+def _decode(data: mmap.mmap, verify: bool) -> Program:
+    header, offset = _header(data)
+    view = memoryview(data)
+    objects = []
+    for size, digest in header["objects"]:
+        image = _section(view, offset, size)
+        _verify(digest, image, "machine code")
+        objects.append(bytes(image))
+        offset += aligned(size)
+    block = _section(view, offset, header["constants_size"])
+    constants = [_constant(block, *row) for row in header["constants"]]
+    if verify:
+        _verify(header["constants_hash"], *(_raw(array) for array in constants), "constants")
+    return _program(header, objects, constants)
+
+
+def _header(data: mmap.mmap) -> tuple[dict[str, Any], int]:
+    """The header and where the first section begins."""
+    if len(data) < _PREFIX.size:
+        raise CacheError("truncated")
+    magic, length, size, digest = _PREFIX.unpack(data[: _PREFIX.size])
+    if magic != _MAGIC:
+        raise CacheError("not a program file of this version")
+    if size != len(data) or length > size - _PREFIX.size:
+        raise CacheError("truncated", expected=size, found=len(data))
+    text = data[_PREFIX.size : _PREFIX.size + length]
+    if hashlib.sha256(text).digest() != digest:
+        raise CacheError("altered header")
+    header = json.loads(text)
+    return header, aligned(_PREFIX.size + length)
+
+
+def _section(view: memoryview, offset: int, size: int) -> memoryview:
+    if not 0 <= offset <= offset + size <= len(view):
+        raise CacheError("section outside the file")
+    return view[offset : offset + size]
+
+
+def _verify(digest: str, *parts: Any) -> None:
+    *data, what = parts
+    found = hashlib.sha256()
+    for part in data:
+        found.update(part)
+    if found.hexdigest() != digest:
+        raise CacheError(f"altered {what}")
+
+
+def _constant(block: memoryview, dtype: str, shape: list[int], offset: int) -> Array:
+    size = prod(shape) * dtypes.itemsize(dtype)
+    part = _section(block, offset, size)
+    if size == 0:
+        return np.zeros(shape, dtypes.to_numpy(dtype))
+    return np.ndarray(tuple(shape), dtypes.to_numpy(dtype), buffer=part)
+
+
+def _program(header: dict[str, Any], objects: list[bytes], constants: list[Array]) -> Program:
+    windows = [tuple(Slot(*slot) for slot in row) for row in header["slots"]]
+    steps = [Step(**{**row, "slots": windows[row["slots"]]}) for row in header["steps"]]
+    program = Program(
+        steps=steps,
+        constants=constants,
+        arena_size=header["arena_size"],
+        scratch_size=header["scratch_size"],
+        inputs=[_spec(row) for row in header["inputs"]],
+        outputs=[_spec(row) for row in header["outputs"]],
+        target_key=header["target_key"],
+        objects=objects,
+        hosts=[_host(row) for row in header["hosts"]],
+        states=[StateSpec(**{**row, "shape": tuple(row["shape"])}) for row in header["states"]],
+        output_places=[place and Slot(*place) for place in header["output_places"]],
+        meta=header["meta"],
+    )
+    program.check()
+    return program
+
+
+def _spec(row: dict[str, Any]) -> TensorSpec:
+    return TensorSpec(row["name"], tuple(row["shape"]), row["dtype"])
+
+
+def _host(row: dict[str, Any]) -> HostStep:
+    inputs, outputs = ([_spec(spec) for spec in row[key]] for key in ("inputs", "outputs"))
+    return HostStep(row["op"], row["attrs"], tuple(inputs), tuple(outputs))

@@ -1,0 +1,204 @@
+"""Backward half of FoldScaleAxis: a multiply after a convolution goes into its weight.
+
+First, forward, each value that has one user learns along which axes whatever computes it could be
+scaled; then a multiply whose operand has such axes is replaced by the operand, transformed all the
+way up to the convolutions or dense layers that take the scale in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from ixion.base.errors import PassError
+from ixion.ir import Call, Expr, Function, Op, TensorType, rewrite
+from ixion.ir.trampoline import run
+from ixion.ir.visitor import children, post_order, rebuilt
+from ixion.op.call import call
+from ixion.transform.channel_axes import expand_to_axes, matched_to_axes
+from ixion.transform.scale_message import (
+    ScaleMessage,
+    conv_axes,
+    scale_is_allowed,
+    scaled_weight,
+    tensor_type,
+)
+from ixion.transform.type_writer import keep_type
+
+__all__ = ["fold_scale_backward"]
+
+Messages = list[ScaleMessage | None]
+Step = Generator[Any, Any, Expr]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """``prepare``: along what a call's result could be scaled, given that for its arguments.
+    ``transform``: the call with its result scaled.
+    """
+
+    prepare: Callable[[Call, Messages], ScaleMessage | None]
+    transform: Callable[[_Transformer, Call, ScaleMessage, Expr], Step]
+
+
+def fold_scale_backward(func: Function) -> Function:
+    """``func`` with scales moved into the weights before them; itself if there are none."""
+    messages = _messages(func)
+    if not messages:
+        return func
+    return _Transformer(messages).fold(func)
+
+
+def _messages(root: Expr) -> dict[Expr, ScaleMessage]:
+    nodes = post_order(root)
+    uses: Counter[Expr] = Counter()
+    for node in nodes:
+        uses.update(children(node))
+    found: dict[Expr, ScaleMessage] = {}
+    for node in nodes:
+        if type(node) is not Call or type(node.op) is not Op or uses[node] != 1:
+            continue
+        rule = _RULES.get(node.op.name)
+        if rule is not None:
+            message = rule.prepare(node, [found.get(arg) for arg in node.args])
+            if message is not None:
+                found[node] = message
+    return found
+
+
+class _Transformer:
+    def __init__(self, messages: dict[Expr, ScaleMessage]) -> None:
+        self.messages = messages
+        self.done: dict[Expr, Expr] = {}
+
+    def fold(self, func: Function) -> Function:
+        return rewrite(func, self._visit, self.done)  # type: ignore[return-value]
+
+    def _visit(self, old: Expr, new: Expr) -> Expr:
+        if type(old) is Call and type(old.op) is Op and old.op.name == "multiply":
+            return self._multiply(old, new)
+        return keep_type(old, new)
+
+    def _multiply(self, old: Call, new: Expr) -> Expr:
+        """The operand with the other one folded in, or the multiply as it is."""
+        kinds = [tensor_type(arg) for arg in old.args]
+        at = 0 if old.args[0] in self.messages else 1
+        message = self.messages.get(old.args[at])
+        if message is None:
+            return keep_type(old, new)
+        other = self.done[old.args[1 - at]]
+        fits, scale = matched_to_axes(kinds[at], kinds[1 - at], message.axes, other)
+        if not fits or scale is None or not scale_is_allowed(message, scale):
+            return keep_type(old, new)
+        return run(self.scaled(old.args[at], message, scale))
+
+    def scaled(self, expr: Expr, message: ScaleMessage, scale: Expr) -> Step:
+        """``expr``, which has a message, times ``scale`` along its axes."""
+        assert isinstance(expr, Call) and isinstance(expr.op, Op)
+        found = yield _RULES[expr.op.name].transform(self, expr, message, scale)
+        return keep_type(expr, found)
+
+    def plain(self, expr: Expr) -> Expr:
+        return self.done[expr]
+
+    def normal(self, expr: Call) -> Expr:
+        return rebuilt(expr, self.done)
+
+
+def _with_args(old: Call, args: tuple[Expr, ...]) -> Call:
+    return Call(old.op, args, old.attrs, old.type_args, old.span)
+
+
+def _prepare_relu(relu: Call, args: Messages) -> ScaleMessage | None:
+    return None if args[0] is None else args[0].through_relu()
+
+
+def _scale_relu(to: _Transformer, relu: Call, message: ScaleMessage, scale: Expr) -> Step:
+    data = yield to.scaled(relu.args[0], message, scale)
+    return _with_args(relu, (data,))
+
+
+def _prepare_add(add: Call, args: Messages) -> ScaleMessage | None:
+    left, right = (tensor_type(arg) for arg in add.args)
+    if args[0] is not None and _fits(left, right, args[0]):
+        return args[0]
+    if args[1] is not None and _fits(right, left, args[1]):
+        return args[1]
+    same = args[0] is not None and args[1] is not None and args[0].axes == args[1].axes
+    if same and left.shape == right.shape:
+        return args[0]
+    return None
+
+
+def _fits(data: TensorType, other: TensorType, message: ScaleMessage) -> bool:
+    if len(message.axes) > 1 and not all(isinstance(dim, int) for dim in data.shape):
+        return False
+    return matched_to_axes(data, other, message.axes)[0]
+
+
+def _scale_add(to: _Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
+    """``(x + b) * s`` becomes ``x * s + b * s``, with either product taken in where it can be."""
+    operands = []
+    for at, arg in enumerate(add.args):
+        if arg in to.messages:
+            operands.append((yield to.scaled(arg, message, scale)))
+            continue
+        shape = tensor_type(add.args[1 - at]).shape
+        expanded = expand_to_axes(scale, shape, message.axes)
+        assert expanded is not None
+        operands.append(call("multiply", to.plain(arg), expanded))
+    return _with_args(add, tuple(operands))
+
+
+def _prepare_bias_add(bias_add: Call, args: Messages) -> ScaleMessage | None:
+    attrs: Any = bias_add.attrs
+    message = args[0]
+    return message if message is not None and message.axes == (attrs.axis,) else None
+
+
+def _scale_bias_add(to: _Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
+    data = yield to.scaled(add.args[0], message, scale)
+    bias = call("multiply", to.plain(add.args[1]), scale)
+    return _with_args(add, (data, bias))
+
+
+def _prepare_conv(conv: Call, args: Messages) -> ScaleMessage | None:
+    axes = conv_axes(conv)
+    return None if axes is None else ScaleMessage(axes.out)
+
+
+def _scale_conv(to: _Transformer, conv: Call, message: ScaleMessage, scale: Expr) -> Step:
+    axes = conv_axes(conv)
+    assert axes is not None
+    data, weight = (to.plain(arg) for arg in conv.args)
+    scaled = scaled_weight(weight, tensor_type(conv.args[1]).shape, scale, axes.weight_out)
+    if scaled is None:
+        raise PassError("FoldScaleAxis: a blocked weight must have a static shape")
+    return _with_args(conv, (data, scaled))
+    yield
+
+
+def _prepare_dense(dense: Call, args: Messages) -> ScaleMessage | None:
+    return ScaleMessage((1,))
+
+
+def _scale_dense(to: _Transformer, dense: Call, message: ScaleMessage, scale: Expr) -> Step:
+    data, weight = (to.plain(arg) for arg in dense.args)
+    scaled = scaled_weight(weight, tensor_type(dense.args[1]).shape, scale, (0,))
+    assert scaled is not None
+    return _with_args(dense, (data, scaled))
+    yield
+
+
+_RULES: dict[str, _Rule] = {
+    "nn.relu": _Rule(_prepare_relu, _scale_relu),
+    "nn.leaky_relu": _Rule(_prepare_relu, _scale_relu),
+    "add": _Rule(_prepare_add, _scale_add),
+    "subtract": _Rule(_prepare_add, _scale_add),
+    "nn.bias_add": _Rule(_prepare_bias_add, _scale_bias_add),
+    "nn.conv2d": _Rule(_prepare_conv, _scale_conv),
+    "nn.conv3d": _Rule(_prepare_conv, _scale_conv),
+    "nn.dense": _Rule(_prepare_dense, _scale_dense),
+}
