@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+# Loaded at once: the file and the function share their name, and the function must win.
+from ixion.analysis.evaluate import evaluate
+
 _FILES: dict[str, str] = {
-    "evaluate": "Closure ConstructorValue RefValue call_op evaluate",
+    "evaluate": "Closure ConstructorValue RefValue call_op",
     "dominators": "ForwardGraph ForwardNode PostDominators",
-    "unmatched_cases": "unmatched_cases",
-    "well_formed": "check_well_formed well_formed",
+    "match_cases": "unmatched_cases",
+    "well_formedness": "check_well_formed well_formed",
     "liveness": "last_uses use_counts",
     "cost": "Cost cost_of get_total_mac_number list_op_freqs",
     "purity": "Purity PurityAnalysis",
@@ -28,3 +31,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
+
+
+__all__ = ["evaluate"]

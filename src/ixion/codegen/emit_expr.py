@@ -27,6 +27,7 @@ from ixion.te.expr import (
     Expr,
     HorizontalReduce,
     Intrinsic,
+    Lanes,
     Load,
     Ramp,
     Select,
@@ -54,6 +55,7 @@ class Expressions:
             Select: self._select, Cast: self._cast, Bitcast: self._bitcast, Load: self._load,
             Intrinsic: self._intrinsic, Broadcast: self._broadcast, Ramp: self._ramp,
             HorizontalReduce: self._fold,
+            Lanes: self._lanes,
         }  # fmt: skip
 
     # --- entry points -------------------------------------------------------------------------
@@ -186,6 +188,16 @@ class Expressions:
     def _fold(self, node: HorizontalReduce, values: Sequence[Value]) -> Value:
         value = self.indices.name(values[0])
         return self.arithmetic.fold_lanes(node.kind, value, node.dtype, node.a.lanes)
+
+    def _lanes(self, node: Lanes, values: Sequence[Value]) -> Value:
+        """A chain of insertions, one per lane."""
+        wide, one = value_type(node.dtype, node.lanes), value_type(node.dtype, 1)
+        result = "poison"
+        for i, value in enumerate(values):
+            name = self.indices.name(value)
+            code = f"insertelement {wide} {result}, {one} {name}, i64 {i}"
+            result = self.writer.pure(code, result, name)
+        return result
 
     def _load(self, node: Load, values: Sequence[Value]) -> Value:
         index = as_linear(values[0])

@@ -7,7 +7,7 @@ team (sequencer_team.py); without one, or when the pool is busy, it walks alone.
 
 from __future__ import annotations
 
-from ixion.base.abi import RunWord, Status
+from ixion.base.abi import RunWord, Status, StepWord
 from ixion.base.target import Target
 from ixion.codegen import sequencer_walk as walk
 from ixion.codegen.sequencer_team import team_text, team_walk
@@ -74,7 +74,7 @@ def _call_blocks(f: FunctionText, entry: str) -> None:
     stop = f.load("i64", "%run", RunWord.STOP, "monotonic")
     f.branch(f.compare("eq", stop, 0), "work", "leave")
     f.label("work")
-    result = walk.kernel_call(f, entry, "0", f.load("i64", entry, walk.StepWord.TASKS))
+    result = walk.kernel_call(f, entry, "0", f.load("i64", entry, StepWord.TASKS))
     f.branch(f.compare("eq", result, 0, "i32"), "worked", "failed")
     f.label("failed")
     f.do(f"call void @fail(ptr %run, i64 0, i64 {f.get('step')}, i32 {result})")

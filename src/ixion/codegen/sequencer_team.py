@@ -52,7 +52,8 @@ _TEAM_LOCALS = {
 
 def team_text() -> str:
     """Functions `open`, `place`, `barrier`, `close`, `depart` and `ix_worker`."""
-    return "\n".join([_INTRINSICS, _place(), _open(), _barrier(), _close(), _depart(), _worker()])
+    parts = [_INTRINSICS, _place(), _open(), _barrier(), _close(), _depart(), _worker()]
+    return "\n".join(parts)
 
 
 def team_walk(suffix: str, profiled: bool) -> str:

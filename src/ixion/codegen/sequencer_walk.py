@@ -75,7 +75,7 @@ def following(f: FunctionText) -> str:
 
 
 def ending_blocks(f: FunctionText) -> None:
-    """Blocks `end` and `host`: leave through block `leave` with a status and a step to resume at."""
+    """Blocks `end` and `host`: leave through `leave` with a status and a step to resume at."""
     f.label("end")
     f.set("status", int(Status.DONE))
     f.set("next", 0)
@@ -127,7 +127,8 @@ def finish(f: FunctionText) -> None:
 
 def support_text() -> str:
     """Functions `fail`, `deadline` and `stamp`."""
-    return "\n".join([_fail(), _deadline(), _stamp()])
+    parts = [_fail(), _deadline(), _stamp()]
+    return "\n".join(parts)
 
 
 def _window(f: FunctionText, entry: str) -> str:

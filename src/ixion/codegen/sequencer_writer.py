@@ -1,7 +1,7 @@
-"""A writer of LLVM functions whose bodies are control flow over records: loads, stores, branches at byte offsets.
+"""A writer of LLVM functions that are control flow over records.
 
-Mutable locals are stack slots; the sroa pass turns them into registers. Arguments, locals and block
-labels are namespaces of their own.
+Loads, stores and branches at byte offsets. Mutable locals are stack slots; the sroa pass turns them
+into registers. Arguments, locals and block labels are namespaces of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _ALIGN = {"i8": 1, "i32": 4, "i64": 8, "ptr": 8}
 
 
 class FunctionText:
-    """One `define`, written line by line. Types are LLVM's (`i32`, `i64`, `ptr`), values are operands' text."""
+    """One `define`, written line by line. Types are LLVM's (`i32`, `i64`, `ptr`), values text."""
 
     def __init__(self, head: str, locals_: dict[str, str] | None = None) -> None:
         self._lines = [f"define {head} nounwind {{", "entry:"]

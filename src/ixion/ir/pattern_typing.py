@@ -13,7 +13,7 @@ from ixion.ir.function import Function
 from ixion.ir.module import IRModule
 from ixion.ir.op import Op
 from ixion.ir.types import Type
-from ixion.ir.visitor import free_type_vars, free_vars
+from ixion.ir.variables import free_type_vars, free_vars
 
 Inference = Callable[[IRModule], IRModule]
 _inference: Inference | None = None

@@ -15,3 +15,4 @@ from ixion.op import conv_transpose, pool, pool_global
 from ixion.op import dense, reduce, softmax
 from ixion.op import norm
 from ixion.op import join, slice
+from ixion.op import index, scatter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from typing import Any
 
@@ -38,7 +39,6 @@ def address_of(array: npt.NDArray[Any]) -> int:
 
 
 def _advise(pages: mmap.mmap) -> None:
-    try:
+    # A kernel without transparent huge pages refuses; small ones do.
+    with contextlib.suppress(OSError):
         pages.madvise(mmap.MADV_HUGEPAGE)
-    except OSError:
-        pass  # a kernel without transparent huge pages: small ones do

@@ -72,7 +72,7 @@ class Context:
         self._binding = binding
         self.inputs = [self._copy(at, s) for at, s in zip(inputs, program.inputs, strict=True)]
         self.outputs = [self._copy(at, s) for at, s in zip(outputs, program.outputs, strict=True)]
-        #: The copies of inputs there are, with shape and dtype, and where the outputs of a program without others lie.
+        #: Copies of inputs with shape and dtype; where outputs lie if all have a fixed place.
         self.copies = [(copy, copy.shape, copy.dtype) for copy in self.inputs if copy is not None]
         self.results: list[Array] = []
         self._bound: dict[tuple[str, int], Array] = {}

@@ -27,7 +27,7 @@ from ixion.runtime.program import Program
 from ixion.runtime.table import build_table
 
 _DONE = int(Status.DONE)
-_FAULTS = {
+_FAULTS: dict[int, str] = {
     Fault.INDEX: "index out of range",
     Fault.SHAPE: "sizes do not fit",
     Fault.VALUE: "value not accepted",

@@ -37,7 +37,7 @@ def check_out(out: Sequence[Array], specs: Sequence[TensorSpec]) -> None:
 def bind_outputs(
     context: Context, program: Program, inputs: Sequence[Array], out: Sequence[Array] | None
 ) -> list[Array | None]:
-    """Give every large output a place: the caller's array where kernels can work in it, or a new one.
+    """Give every large output a place: the caller's array if kernels can work in it, or a new one.
 
     A caller's array that may overlap an input is not written before the run is over.
     """

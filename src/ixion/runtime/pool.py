@@ -67,7 +67,7 @@ def pool_for(threads: int) -> Pool:
 
 
 def default_threads() -> int:
-    """Threads of a run nobody chose: option `threads`, else all usable cores; 1 in a forked child."""
+    """Option `threads`, else all usable cores; in a forked child 1."""
     chosen = config.get("threads")
     if chosen is not None:
         return checked_threads(int(chosen))

@@ -176,8 +176,9 @@ class Program:
             return [self.arena_size]
         if kind == "const":
             return [array.nbytes for array in self.constants]
-        specs = {"input": self.inputs, "output": self.outputs, "state": self.states}[kind]
-        return [spec.nbytes for spec in specs]
+        if kind == "state":
+            return [spec.nbytes for spec in self.states]
+        return [spec.nbytes for spec in (self.inputs if kind == "input" else self.outputs)]
 
 
 def settled(arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:

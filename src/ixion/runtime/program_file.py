@@ -90,7 +90,7 @@ def _write(file: BinaryIO, data: bytes | memoryview) -> None:
 
 
 def _raw(array: Array) -> memoryview:
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _encode(program: Program, places: Sequence[int], block_size: int) -> dict[str, Any]:

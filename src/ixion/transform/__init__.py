@@ -30,7 +30,7 @@ _FILES: dict[str, str] = {
     "canonicalize_ops": "CanonicalizeOps",
     "fuse_ops": "FuseOps",
     "defuse_ops": "DefuseOps",
-    "to_a_normal_form": "ToANormalForm ToBasicBlockNormalForm to_a_normal_form",
+    "to_a_normal_form": "ToANormalForm ToBasicBlockNormalForm a_normal_form",
     "to_graph_normal_form": "ToGraphNormalForm",
     "fold_explicit_padding": "FoldExplicitPadding",
     "inline_globals": "InlineGlobals",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ixion.analysis.unmatched_cases import unmatched_cases
+from ixion.analysis.match_cases import unmatched_cases
 from ixion.base.errors import TypeInferenceError
 from ixion.ir import (
     IRModule,

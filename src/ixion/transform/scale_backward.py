@@ -21,6 +21,7 @@ from ixion.transform.channel_axes import expand_to_axes, matched_to_axes
 from ixion.transform.scale_message import (
     ScaleMessage,
     conv_axes,
+    intersect,
     scale_is_allowed,
     scaled_weight,
     tensor_type,
@@ -97,6 +98,7 @@ class _Transformer:
     def scaled(self, expr: Expr, message: ScaleMessage, scale: Expr) -> Step:
         """``expr``, which has a message, times ``scale`` along its axes."""
         assert isinstance(expr, Call) and isinstance(expr.op, Op)
+        # A rule that needs no other's result is a step all the same.
         found = yield _RULES[expr.op.name].transform(self, expr, message, scale)
         return keep_type(expr, found)
 
@@ -126,10 +128,9 @@ def _prepare_add(add: Call, args: Messages) -> ScaleMessage | None:
         return args[0]
     if args[1] is not None and _fits(right, left, args[1]):
         return args[1]
-    same = args[0] is not None and args[1] is not None and args[0].axes == args[1].axes
-    if same and left.shape == right.shape:
-        return args[0]
-    return None
+    if args[0] is None or args[1] is None or args[0].axes != args[1].axes:
+        return None
+    return intersect(args[0], args[1]) if left.shape == right.shape else None
 
 
 def _fits(data: TensorType, other: TensorType, message: ScaleMessage) -> bool:
@@ -141,11 +142,12 @@ def _fits(data: TensorType, other: TensorType, message: ScaleMessage) -> bool:
 def _scale_add(to: _Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
     """``(x + b) * s`` becomes ``x * s + b * s``, with either product taken in where it can be."""
     operands = []
-    for at, arg in enumerate(add.args):
-        if arg in to.messages:
+    shape = tensor_type(add).shape
+    for arg in add.args:
+        own = to.messages.get(arg)
+        if own is not None and own.axes == message.axes and tensor_type(arg).shape == shape:
             operands.append((yield to.scaled(arg, message, scale)))
             continue
-        shape = tensor_type(add.args[1 - at]).shape
         expanded = expand_to_axes(scale, shape, message.axes)
         assert expanded is not None
         operands.append(call("multiply", to.plain(arg), expanded))
@@ -176,8 +178,8 @@ def _scale_conv(to: _Transformer, conv: Call, message: ScaleMessage, scale: Expr
     scaled = scaled_weight(weight, tensor_type(conv.args[1]).shape, scale, axes.weight_out)
     if scaled is None:
         raise PassError("FoldScaleAxis: a blocked weight must have a static shape")
+    yield from ()
     return _with_args(conv, (data, scaled))
-    yield
 
 
 def _prepare_dense(dense: Call, args: Messages) -> ScaleMessage | None:
@@ -188,8 +190,8 @@ def _scale_dense(to: _Transformer, dense: Call, message: ScaleMessage, scale: Ex
     data, weight = (to.plain(arg) for arg in dense.args)
     scaled = scaled_weight(weight, tensor_type(dense.args[1]).shape, scale, (0,))
     assert scaled is not None
+    yield from ()
     return _with_args(dense, (data, scaled))
-    yield
 
 
 _RULES: dict[str, _Rule] = {

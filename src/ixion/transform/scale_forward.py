@@ -15,13 +15,9 @@ from ixion.ir import (
     Call,
     Expr,
     Function,
-    If,
-    Let,
-    Match,
     Op,
     TempExpr,
     TensorType,
-    Tuple,
     rewrite,
 )
 from ixion.ir.node import field, register_node
@@ -98,7 +94,7 @@ def _messages(root: Expr) -> dict[Expr, ScaleMessage | None]:
             messages = none if rule is None else rule.prepare(expr, found.get(expr))
             for arg, message in zip(expr.args, messages, strict=True):
                 tell(arg, message)
-        elif isinstance(expr, (Tuple, Function, Let, If, Match)):
+        else:
             for part in children(expr):
                 tell(part, None)
     return found

@@ -32,7 +32,7 @@ from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import ModulePass, replace_functions
 from ixion.transform.registry import register_pass
 
-__all__ = ["ToANormalForm", "ToBasicBlockNormalForm", "to_a_normal_form"]
+__all__ = ["ToANormalForm", "ToBasicBlockNormalForm", "a_normal_form"]
 
 Step = Generator[Any, Any, Expr]
 
@@ -72,7 +72,7 @@ def _normalised(mod: IRModule, bind_all: bool) -> IRModule:
     return replace_functions(mod, updates)  # type: ignore[arg-type]  # functions stay ones
 
 
-def to_a_normal_form(expr: Expr) -> Expr:
+def a_normal_form(expr: Expr) -> Expr:
     """An expression in A-normal form."""
     return _bound(expr, bind_all=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ixion.ir.visitor import (
+from ixion.ir import (
     all_type_vars,
     all_vars,
     bound_type_vars,

@@ -1,0 +1,209 @@
+"""Updates written to indexed places: scatter_elements, scatter_nd, and argwhere's inverse kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ixion.base import dim as dims
+from ixion.base import dtype as dtypes
+from ixion.ir.attrs import Attrs, attr, register_attrs
+from ixion.ir.expr import Call, Expr, const
+from ixion.ir.types import TensorType, Type
+from ixion.op.axes import checked_axis
+from ixion.op.broadcast import same_dtype
+from ixion.op.call import call
+from ixion.op.compare import Accumulation, Exact
+from ixion.op.define import InferArgs, OpPattern, define
+from ixion.op.index import check_integer, check_range, draw_rows
+from ixion.op.rounding import Array, narrow, wide
+from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, shape
+
+_REDUCTIONS = ("update", "add", "mul", "mean", "min", "max")
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "min": np.minimum.at,
+    "max": np.maximum.at,
+}
+
+
+@register_attrs("relay.attrs.ScatterElementsAttrs")
+class ScatterElementsAttrs(Attrs):
+    axis: int = attr(0, "axis the indices run along")
+    reduction: str = attr("update", "how an update meets what is there", choices=_REDUCTIONS)
+
+
+@register_attrs("relay.attrs.ScatterNDAttrs")
+class ScatterNDAttrs(Attrs):
+    mode: str = attr(
+        "update",
+        "how an update meets what is there",
+        choices=("update", "add", "mul", "min", "max"),
+    )
+
+
+def _apply(data: Array, where: tuple[Any, ...], updates: Array, mode: str) -> Array:
+    """data with updates combined at ``where``; later updates win, sums run in float64."""
+    out = wide(data).copy()
+    values = np.broadcast_to(wide(updates), out[where].shape)
+    if mode == "update":
+        out[where] = values
+    elif mode == "mean":
+        count = np.ones(out.shape, np.int64)
+        np.add.at(count, where, 1)
+        np.add.at(out, where, values)
+        out = out // count if out.dtype.kind in "iu" else out / count
+    else:
+        _UFUNCS[mode](out, where, values)
+    return narrow(out, dtypes.from_numpy(data.dtype))
+
+
+def _infer_elements(args: InferArgs) -> Type:
+    data, indices, updates = args.tensor(0), args.tensor(1), args.tensor(2)
+    check_integer(args, 1)
+    same_dtype(args, data, updates)
+    checked_axis(args, args.attrs.axis, len(data.shape))
+    ranks = {len(data.shape), len(indices.shape), len(updates.shape)}
+    if len(ranks) != 1:
+        args.fail("data, indices and updates have one rank", expected=len(data.shape), found=ranks)
+    if any(dims.same(a, b) is False for a, b in zip(indices.shape, updates.shape, strict=True)):
+        args.fail("indices and updates have one shape", expected=indices, found=updates)
+    return data
+
+
+def _elements_reference(
+    attrs: ScatterElementsAttrs, inputs: tuple[Array, ...], out_type: Any
+) -> Array:
+    data, indices, updates = inputs
+    at = attrs.axis % data.ndim
+    size = data.shape[at]
+    rows = check_range("scatter_elements", indices.astype(np.int64), size, -size)
+    where = [*np.indices(indices.shape, sparse=True)]
+    where[at] = np.where(rows < 0, rows + size, rows)
+    return _apply(data, tuple(where), updates, attrs.reduction)
+
+
+def _elements_samples(draw: Draw) -> Sample:
+    data = array(draw, shape(draw, 1), choice(draw, (*FLOATS, "int32")))
+    at = axis(draw, data.ndim)
+    dims_ = [draw.integer(1, n) for n in data.shape]
+    indices = array(draw, dims_, "int64", -data.shape[at], data.shape[at] - 1)
+    updates = array(draw, dims_, data.dtype.name)
+    return Sample((data, indices, updates), {"axis": at, "reduction": choice(draw, _REDUCTIONS)})
+
+
+define(
+    "scatter_elements",
+    attrs=ScatterElementsAttrs,
+    inputs=("data", "indices", "updates"),
+    pattern=OpPattern.OPAQUE,
+    level=3,
+    infer=_infer_elements,
+    reference=_elements_reference,
+    compare=Accumulation(),
+    samples=_elements_samples,
+    doc="data with updates at indices along an axis; negative indices count from the end.",
+)
+
+
+def _infer_nd(args: InferArgs) -> Type:
+    data, indices, updates = args.tensor(0), args.tensor(1), args.tensor(2)
+    check_integer(args, 1)
+    same_dtype(args, data, updates)
+    depth = indices.shape[0] if indices.shape else None
+    if not isinstance(depth, int):
+        args.fail("the first axis of indices must have a known size", found=indices)
+    if depth > len(data.shape):
+        args.fail("indices are deeper than the data", expected=len(data.shape), found=depth)
+    wanted = (*indices.shape[1:], *data.shape[depth:])
+    fits = len(wanted) == len(updates.shape)
+    if not fits or any(dims.same(a, b) is False for a, b in zip(wanted, updates.shape, strict=True)):
+        args.fail("updates do not fit the places", expected=TensorType(wanted), found=updates)
+    return data
+
+
+def _nd_reference(attrs: ScatterNDAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
+    data, indices, updates = inputs
+    rows = []
+    for m, row in enumerate(indices.astype(np.int64)):
+        size = data.shape[m]
+        checked = check_range("scatter_nd", row, size, -size)
+        rows.append(np.where(checked < 0, checked + size, checked))
+    return _apply(data, tuple(rows), updates, attrs.mode)
+
+
+def _nd_samples(draw: Draw) -> Sample:
+    data = array(draw, shape(draw, 1), choice(draw, (*FLOATS, "int32")))
+    depth = draw.integer(1, data.ndim)
+    places = shape(draw, 0, 2)
+    updates = array(draw, (*places, *data.shape[depth:]), data.dtype.name)
+    mode = choice(draw, ("update", "add", "mul", "min", "max"))
+    return Sample((data, draw_rows(draw, data.shape[:depth], places), updates), {"mode": mode})
+
+
+define(
+    "scatter_nd",
+    attrs=ScatterNDAttrs,
+    inputs=("data", "indices", "updates"),
+    pattern=OpPattern.OPAQUE,
+    level=3,
+    infer=_infer_nd,
+    reference=_nd_reference,
+    compare=Accumulation(),
+    samples=_nd_samples,
+    doc="data with slices replaced or combined at index tuples along the first axis of indices.",
+)
+
+
+@register_attrs("relay.attrs.SparseToDenseAttrs")
+class SparseToDenseAttrs(Attrs):
+    output_shape: tuple[int, ...] = attr(doc="shape of the dense tensor")
+
+
+def _sparse_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
+    indices, values, default = inputs[:3]
+    shape = [int(n) for n in (attrs.output_shape if len(inputs) == 3 else inputs[3])]
+    out = np.full(shape, default, dtype=values.dtype)
+    rows = indices.reshape(-1, len(shape)) if indices.ndim < 2 else indices
+    where = tuple(check_range("sparse_to_dense", r, n) for r, n in zip(rows.T, shape, strict=True))
+    out[where] = values
+    return out
+
+
+define(
+    "sparse_to_dense",
+    attrs=SparseToDenseAttrs,
+    inputs=("sparse_indices", "sparse_values", "default_value"),
+    pattern=OpPattern.OPAQUE,
+    level=3,
+    infer=lambda args: TensorType(args.attrs.output_shape, args.tensor(1).dtype),
+    reference=_sparse_reference,
+    compare=Exact(),
+    samples=lambda draw: Sample(
+        (np.array([[0, 1], [2, 3]], np.int64), array(draw, (2,)), array(draw, ())),
+        {"output_shape": (3, 4)},
+    ),
+    doc="Values at index rows of a tensor otherwise filled with a default.",
+)
+
+
+def scatter_elements(
+    data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
+) -> Call:
+    return call("scatter_elements", data, indices, updates, axis=axis, reduction=reduction)
+
+
+def scatter_nd(data: Expr, indices: Expr, updates: Expr, mode: str = "update") -> Call:
+    return call("scatter_nd", data, indices, updates, mode=mode)
+
+
+def sparse_to_dense(
+    sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0
+) -> Call:
+    default = default_value if isinstance(default_value, Expr) else const(default_value)
+    return call(
+        "sparse_to_dense", sparse_indices, sparse_values, default, output_shape=output_shape
+    )
