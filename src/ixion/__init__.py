@@ -30,9 +30,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from ixion.base.version import VERSION
 
-        return version("ixion")
+        return VERSION
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'ixion' has no attribute {name!r}")

@@ -58,7 +58,9 @@ class _Function:
         self.expressions = Expressions(self.writer, target)
         self.storing: dict[int, bool] = {}
         name = symbol if _PLAIN_NAME.match(symbol) else '"' + symbol.replace('"', "'") + '"'
-        head = f"define i32 @{name}(ptr noalias %ctx, ptr noalias readonly %slots, i64 %lo, i64 %hi)"
+        head = (
+            f"define i32 @{name}(ptr noalias %ctx, ptr noalias readonly %slots, i64 %lo, i64 %hi)"
+        )
         self.text = f"{head} nounwind {{\nentry:\n{self._body()}\n}}"
 
     def _body(self) -> str:
@@ -109,25 +111,24 @@ class _Function:
                 stack.append(self._emit(inner))
 
     def _emit(self, stmt: Stmt) -> _Work:
-        kind = type(stmt)
-        if kind is Store:
+        if isinstance(stmt, Store):
             self._store(stmt)
-        elif kind is Seq:
+        elif isinstance(stmt, Seq):
             for one in stmt.body:
                 if self.writer.closed:
                     return
                 yield one
-        elif kind is Let:
+        elif isinstance(stmt, Let):
             self.expressions.variables[stmt.var] = self.expressions.value(stmt.value)
             yield stmt.body
-        elif kind is For:
+        elif isinstance(stmt, For):
             yield from self._for(stmt)
-        elif kind is If:
+        elif isinstance(stmt, If):
             yield from self._if(stmt)
-        elif kind is Fault:
+        elif isinstance(stmt, Fault):
             self._fault(stmt)
         else:
-            raise CodegenError(f"no code for statement {kind.__name__}")
+            raise CodegenError(f"no code for statement {type(stmt).__name__}")
 
     def _for(self, stmt: For) -> _Work:
         lo, hi = self.expressions.linear(stmt.lo), self.expressions.linear(stmt.hi)

@@ -16,7 +16,15 @@ from ixion.codegen.emit_writer import Writer
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
-_BOOL = {"add": "or", "mul": "and", "min": "and", "max": "or", "and": "and", "or": "or", "xor": "xor"}
+_BOOL = {
+    "add": "or",
+    "mul": "and",
+    "min": "and",
+    "max": "or",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
 _DIVISIONS = frozenset(("floordiv", "floormod", "truncdiv", "truncmod"))
 _FLOAT_TEST = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _SIGNED_TEST = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
@@ -40,7 +48,9 @@ class Arithmetic:
         kind = value_type(dtype, lanes)
         full = f"llvm.{name}.{suffix(dtype, lanes)}"
         self.writer.declare(kind, full, *(kind for _ in operands))
-        return self.pure(f"call {kind} @{full}({', '.join(f'{kind} {o}' for o in operands)})", *operands)
+        return self.pure(
+            f"call {kind} @{full}({', '.join(f'{kind} {o}' for o in operands)})", *operands
+        )
 
     def select(self, test: str, a: str, b: str, dtype: str, lanes: int, test_lanes: int = 0) -> str:
         if a == b or test == "true":
@@ -219,7 +229,9 @@ class Arithmetic:
     def fold_lanes(self, op: str, value: str, dtype: str, lanes: int) -> str:
         """Halves combined until one lane is left. Raises CodegenError unless lanes is 2^n."""
         if lanes & (lanes - 1):
-            raise CodegenError(f"cannot fold {lanes} lanes", where="codegen", expected="a power of two")
+            raise CodegenError(
+                f"cannot fold {lanes} lanes", where="codegen", expected="a power of two"
+            )
         while lanes > 1:
             half = lanes // 2
             low = self.slice(value, dtype, lanes, 0, half)
@@ -235,7 +247,9 @@ class Arithmetic:
         if count == 1:
             return self.pure(f"extractelement {kind} {value}, i64 {start}", value)
         picks = ", ".join(f"i32 {i}" for i in range(start, start + count))
-        return self.pure(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{picks}>", value)
+        return self.pure(
+            f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{picks}>", value
+        )
 
 
 def literal(operand: str) -> int | None:

@@ -15,7 +15,6 @@ from ixion.codegen.emit_types import (
 from ixion.codegen.intrinsics import has_half
 
 
-
 class Conversions:
     """Emits casts; small floats go through ``expand`` where the target has no instruction."""
 
@@ -49,13 +48,17 @@ class Conversions:
             return value
         extend = "sext" if dtypes.is_signed(source) else "zext"
         word = "trunc" if want < have else extend
-        return self.pure(f"{word} {value_type(source, lanes)} {value} to {value_type(to, lanes)}", value)
+        return self.pure(
+            f"{word} {value_type(source, lanes)} {value} to {value_type(to, lanes)}", value
+        )
 
     def _between_floats(self, value: str, source: str, to: str, lanes: int) -> str:
         have, want = compute_dtype(source), compute_dtype(to)
         if have != want:
             word = "fpext" if want == "float64" else "fptrunc"
-            value = self.pure(f"{word} {value_type(have, lanes)} {value} to {value_type(want, lanes)}", value)
+            value = self.pure(
+                f"{word} {value_type(have, lanes)} {value} to {value_type(want, lanes)}", value
+            )
         return self.rounded(value, to, lanes)
 
     def _to_integer(self, value: str, source: str, to: str, lanes: int) -> str:

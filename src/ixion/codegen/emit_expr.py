@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from ixion.base import dtype as dtypes
 from ixion.base.errors import CodegenError
 from ixion.base.target import Target
 from ixion.codegen import vmath
@@ -34,8 +34,8 @@ from ixion.te.expr import (
     Var,
 )
 
-Value = str | Linear  # an operand, or a scalar int64 kept apart
-Handler = Callable[[Expr, Sequence[Value]], Value]
+Value = Any  # an operand (str), or a scalar int64 in parts (Linear)
+Handler = Callable[[Any, Sequence[Value]], Value]
 
 
 class Expressions:
@@ -215,7 +215,3 @@ def register_index(index: Linear) -> int:
             where="codegen", hint="unroll the loop whose variable is in the index",
         )  # fmt: skip
     return index[0]
-
-
-def is_float(expr: Expr) -> bool:
-    return dtypes.is_float(expr.dtype)

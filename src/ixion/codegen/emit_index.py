@@ -91,7 +91,9 @@ class Indices:
         pointer = self.pointers[buffer]
         for name, factor in self._outermost_first(terms):
             part = self._scaled(name, factor)
-            pointer = self.writer.index(f"getelementptr {kind}, ptr {pointer}, i64 {part}", pointer, part)
+            pointer = self.writer.index(
+                f"getelementptr {kind}, ptr {pointer}, i64 {part}", pointer, part
+            )
         if constant:
             return self.writer.here(f"getelementptr {kind}, ptr {pointer}, i64 {constant}")
         return pointer

@@ -10,7 +10,6 @@ from ixion.codegen.emit_types import compute_dtype, constant, value_type
 from ixion.codegen.intrinsics import ROUNDING, float_intrinsics
 
 
-
 class Intrinsics:
     def __init__(self, arithmetic: Arithmetic, convert: Conversions) -> None:
         self.arithmetic, self.expand, self.convert = arithmetic, arithmetic.expand, convert
@@ -58,7 +57,8 @@ class Intrinsics:
         result = "poison"
         for lane in range(lanes):
             arguments = [
-                cast(self.arithmetic.slice(o, dtype, lanes, lane, 1), dtype, wide, 1) for o in operands
+                cast(self.arithmetic.slice(o, dtype, lanes, lane, 1), dtype, wide, 1)
+                for o in operands
             ]
             listed = ", ".join(f"{one} {a}" for a in arguments)
             value = cast(self.pure(f"call {one} @{function}({listed})", *arguments), wide, dtype, 1)
@@ -112,5 +112,7 @@ class Intrinsics:
         result = self.arithmetic.select(positive, one, zero, dtype, lanes)
         if dtypes.is_signed(dtype):
             negative = self.arithmetic.compare("lt", a, zero, dtype, lanes)
-            result = self.arithmetic.select(negative, constant(-1, dtype, lanes), result, dtype, lanes)
+            result = self.arithmetic.select(
+                negative, constant(-1, dtype, lanes), result, dtype, lanes
+            )
         return result

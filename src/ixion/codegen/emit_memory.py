@@ -22,7 +22,9 @@ class Memory:
         self.writer = indices.writer
         self.pure = self.writer.pure
 
-    def load(self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str | None) -> str:
+    def load(
+        self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str | None
+    ) -> str:
         """A register value; a load repeated without a store in between is made once."""
         if count == str(lanes):
             count = None
@@ -34,7 +36,9 @@ class Memory:
             self.writer.loads[key] = known
         return known
 
-    def _raw(self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str | None) -> str:
+    def _raw(
+        self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str | None
+    ) -> str:
         if lanes == 1:
             return self._first(buffer, index, count)
         if stride == 1:
@@ -55,7 +59,9 @@ class Memory:
         if count is None:
             return self._vector(buffer.dtype, address, 1, None)
         pair = self._vector(buffer.dtype, address, 2, count)
-        return self.pure(f"extractelement {vector(memory_type(buffer.dtype), 2)} {pair}, i64 0", pair)
+        return self.pure(
+            f"extractelement {vector(memory_type(buffer.dtype), 2)} {pair}, i64 0", pair
+        )
 
     def _vector(self, dtype: str, address: str, lanes: int, count: str | None) -> str:
         kind, align = vector(memory_type(dtype), lanes), dtypes.itemsize(dtype)
@@ -66,14 +72,19 @@ class Memory:
         self.writer.declare(kind, name, "ptr", "i32", mask, kind)
         chosen = self.mask(count, lanes)
         return self.writer.here(
-            f"call {kind} @{name}(ptr {address}, i32 {align}, {mask} {chosen}, {kind} zeroinitializer)"
+            f"call {kind} @{name}(ptr {address}, i32 {align}, {mask} {chosen},"
+            f" {kind} zeroinitializer)"
         )
 
     def mask(self, count: str, lanes: int) -> str:
         """True in the first ``count`` lanes."""
         fixed = literal(count)
         if fixed is not None:
-            return "<" + ", ".join(f"i1 {'true' if i < fixed else 'false'}" for i in range(lanes)) + ">"
+            return (
+                "<"
+                + ", ".join(f"i1 {'true' if i < fixed else 'false'}" for i in range(lanes))
+                + ">"
+            )
         kind = vector("i32", lanes)
         short = self.pure(f"trunc i64 {count} to i32", count)
         first = self.pure(f"insertelement {kind} poison, i32 {short}, i64 0", short)
@@ -94,40 +105,32 @@ class Memory:
 
         The last vector ends with the last element, so it overlaps the one before.
         """
-        kind = memory_type(buffer.dtype)
-        wide = vector(kind, lanes)
-        span = (lanes - 1) * stride + 1
-        starts = [min(i * lanes, span - lanes) for i in range(stride)]
+        last = (lanes - 1) * (stride - 1)
+        starts = [min(i * lanes, last) for i in range(stride)]
         parts = [
-            self._vector(buffer.dtype, self.indices.address(buffer, (index[0] + s, index[1])), lanes, None)
+            self._vector(buffer.dtype, self.indices.address(buffer, shifted(index, s)), lanes, None)
             for s in starts
         ]
         result = parts[0]
-        places = [(0, i * stride) if i * stride < lanes else (-1, 0) for i in range(lanes)]
         for number in range(1, stride):
-            picks = []
-            for lane in range(lanes):
-                offset = lane * stride
-                if number * lanes <= offset < (number + 1) * lanes:
-                    picks.append(lanes + offset - starts[number])
-                elif offset < number * lanes:
-                    picks.append(places[lane][1] if number == 1 else lane)
-                else:
-                    picks.append(-1)
-            chosen = ", ".join("i32 poison" if p < 0 else f"i32 {p}" for p in picks)
-            result = self.pure(
-                f"shufflevector {wide} {result}, {wide} {parts[number]}, <{lanes} x i32> <{chosen}>",
-                result, parts[number],
-            )  # fmt: skip
+            picks = [_pick(lane, stride, lanes, number, starts[number]) for lane in range(lanes)]
+            result = self._shuffle(result, parts[number], memory_type(buffer.dtype), picks)
         return result
+
+    def _shuffle(self, a: str, b: str, kind: str, picks: list[int]) -> str:
+        wide = vector(kind, len(picks))
+        chosen = ", ".join("i32 poison" if p < 0 else f"i32 {p}" for p in picks)
+        code = f"shufflevector {wide} {a}, {wide} {b}, <{len(picks)} x i32> <{chosen}>"
+        return self.pure(code, a, b)
 
     def _one_by_one(self, buffer: Buffer, index: Linear, lanes: int, stride: int) -> str:
         kind = memory_type(buffer.dtype)
         wide, result = vector(kind, lanes), "poison"
         for lane in range(lanes):
-            address = self.indices.address(buffer, (index[0] + lane * stride, index[1]))
+            address = self.indices.address(buffer, shifted(index, lane * stride))
             one = self._vector(buffer.dtype, address, 1, None)
-            result = self.pure(f"insertelement {wide} {result}, {kind} {one}, i64 {lane}", result, one)
+            code = f"insertelement {wide} {result}, {kind} {one}, i64 {lane}"
+            result = self.pure(code, result, one)
         return result
 
     def _gather(self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str) -> str:
@@ -144,7 +147,9 @@ class Memory:
             f" {wide} zeroinitializer)"
         )
 
-    def store(self, buffer: Buffer, index: Linear, value: str, lanes: int, count: str | None) -> None:
+    def store(
+        self, buffer: Buffer, index: Linear, value: str, lanes: int, count: str | None
+    ) -> None:
         """Writes a register value; every remembered load is forgotten (buffers may be the same)."""
         raw = self.conversions.to_memory(value, buffer.dtype, lanes)
         self.store_raw(buffer, index, raw, lanes, count)
@@ -167,6 +172,23 @@ class Memory:
                 f"call void @{name}({kind} {raw}, ptr {address}, i32 {align}, {mask} {chosen})"
             )
         self.writer.loads.clear()
+
+
+def shifted(index: Linear, by: int) -> Linear:
+    return index[0] + by, index[1]
+
+
+def _pick(lane: int, stride: int, lanes: int, number: int, start: int) -> int:
+    """Where lane's element is when vector ``number`` (from ``start``) joins the vectors before it.
+
+    The first two vectors meet as loaded; later ones meet lanes already in place. -1: not yet seen.
+    """
+    offset = lane * stride
+    if offset >= (number + 1) * lanes:
+        return -1
+    if offset >= number * lanes:
+        return lanes + offset - start
+    return offset if number == 1 else lane
 
 
 def _suffix(dtype: str, lanes: int) -> str:

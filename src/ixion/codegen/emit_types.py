@@ -1,7 +1,7 @@
 """How te's dtypes appear in LLVM text: in registers, in memory, and as constants.
 
-Small floats are computed in float32: a bfloat16, float16 or float8 value is a ``float`` in a register
-and its own bits in memory. A bool is ``i1`` in a register and one byte in memory.
+Small floats are computed in float32: a bfloat16, float16 or float8 value is a ``float`` in a
+register and its own bits in memory. A bool is ``i1`` in a register and one byte in memory.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Text of one LLVM function, written front to back with code motion as it goes.
 
-The writer keeps a stack of *regions*: the function, each loop, each branch. A pure value is looked up
-in the cache of the region its operands belong to, and is placed there: just before the statement the
-writer is inside of. So loop-invariant code is hoisted and common subexpressions are shared while text
-is made, which leaves LLVM little to do. Arithmetic is not moved out of a branch (it may be there to be
-skipped); index arithmetic is.
+The writer keeps a stack of *regions*: the function, each loop, each branch. A pure value is looked
+up in the cache of the region its operands belong to, and is placed there: just before the statement
+the writer is inside of. So loop-invariant code is hoisted and common subexpressions are shared while
+text is made, which leaves LLVM little to do. Arithmetic is not moved out of a branch (it may be there
+to be skipped); index arithmetic is.
 
 Register buffers never become memory: the current value of each element is a name, and loops and
 branches get phis for the elements they change.
@@ -260,7 +260,10 @@ class Writer:
             return
         for element in {**live[0][1], **live[1][1]}:
             kind = value_type(element[0].dtype, element[0].lanes)
-            sides = [(changed.get(element) or self.read_element(element), label) for label, changed in live]
+            sides = [
+                (changed.get(element) or self.read_element(element), label)
+                for label, changed in live
+            ]
             incoming = ", ".join(f"[ {value}, %{label} ]" for value, label in sides)
             self.regions[-1].registers[element] = self.here(f"phi {kind} {incoming}")
 
@@ -270,7 +273,9 @@ class Writer:
         return self.here(f"phi {kind} [ {first}, %{a} ], [ {second}, %{b} ]")
 
     def _find_floor(self) -> None:
-        conditional = (i for i in range(len(self.regions) - 1, -1, -1) if self.regions[i].conditional)
+        conditional = (
+            i for i in range(len(self.regions) - 1, -1, -1) if self.regions[i].conditional
+        )
         self.floor = next(conditional, 0)
 
     # --- register buffers ---------------------------------------------------------------------

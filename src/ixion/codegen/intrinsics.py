@@ -1,7 +1,7 @@
 """What each target's instructions offer, as data: which operations LLVM maps to an instruction.
 
-An operation that is not native would become a call into the C library, and objects must not need any.
-So whatever is missing here is spelled out from simpler operations (``vmath``).
+An operation that is not native would become a call into the C library, and objects must not need
+any. So whatever is missing here is spelled out from simpler operations (``vmath``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _X86_HALF = frozenset(("x86-64-v3", "x86-64-v4"))
 
 @functools.cache
 def float_intrinsics(target: Target) -> dict[str, str]:
-    """te intrinsics of one float argument that are one instruction (or a few) on the target."""
+    """Intrinsics of one float argument that are one instruction (or a few) on the target."""
     native = dict(ALWAYS)
     if not target.is_x86 or target.cpu in _X86_ROUNDING:
         native.update(ROUNDING)
@@ -36,7 +36,7 @@ def has_half(target: Target) -> bool:
 
 @functools.cache
 def has_masked_access(target: Target, bits: int) -> bool:
-    """Vector loads and stores under a mask touch only the chosen elements, for this element size."""
+    """There are vector loads and stores under a mask for elements of this size."""
     if not target.is_x86 or target.vector_bits < 256:
         return False
     return bits >= 32 or target.vector_bits >= 512

@@ -130,7 +130,7 @@ def negate(condition: Expr) -> Expr:
 
 
 def windows(table: Sequence[Expr], start: Expr, width: int) -> list[Expr]:
-    """``table[start : start + width]`` for a start that differs by lane: a barrel shifter of selects."""
+    """``table[start : start + width]``, the start differing by lane: a barrel shifter of selects."""
     steps = max(len(table) - width, 0).bit_length()
     current = list(table)
     for power in reversed([1 << i for i in range(steps)]):

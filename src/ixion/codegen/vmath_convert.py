@@ -1,7 +1,7 @@
 """Small floats (bfloat16, float16, float8) to and from float32 by integer arithmetic.
 
-``bits`` takes a float32 to the bits of the nearest small float (ties to even) in a uint32; ``value``
-takes such bits back, exactly. A NaN stays a NaN, and an infinity where the format has one.
+``bits`` takes a float32 to the bits of the nearest small float (ties to even) in a uint32;
+``value`` takes such bits back, exactly. A NaN stays a NaN, and an infinity where the format has one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INFINITY = 0x7F800000
 class SmallFloat(NamedTuple):
     """Stored fraction bits, exponent bias, width, and what the top patterns mean.
 
-    ``ieee``: the largest exponent holds infinity and NaNs. ``fn``: only the all-ones pattern is NaN.
+    ``ieee``: the largest exponent holds infinity and NaNs. ``fn``: only all ones is NaN.
     ``fnuz``: NaN is the pattern of -0, which therefore does not exist.
     """
 
@@ -41,7 +41,9 @@ class SmallFloat(NamedTuple):
     @property
     def most(self) -> int:
         """The bits of the largest finite value."""
-        return {"ieee": self.infinity - 1, "fn": self.magnitude - 1, "fnuz": self.magnitude}[self.kind]
+        return {"ieee": self.infinity - 1, "fn": self.magnitude - 1, "fnuz": self.magnitude}[
+            self.kind
+        ]
 
     @property
     def nan(self) -> int:
@@ -111,7 +113,9 @@ def small_bits(f: SmallFloat, x: Expr) -> Expr:
     result = select(_overflows(f, size), beyond, result)
     result = select(size > _INFINITY, Const(f.nan, WORD, x.lanes), result)
     if f.kind == "fnuz":
-        return select(op("or", result.equal(0), result.equal(f.nan)), result, op("or", result, sign))
+        return select(
+            op("or", result.equal(0), result.equal(f.nan)), result, op("or", result, sign)
+        )
     return op("or", result, sign)
 
 

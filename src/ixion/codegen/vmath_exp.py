@@ -1,8 +1,8 @@
 """Exponential functions: exp, exp2, expm1, sigmoid, tanh, sinh, cosh.
 
-``e^x = 2^n e^r`` with ``|r| <= ln(2)/2``: ln 2 is subtracted in two parts, the first of which has zeros
-enough at its end to make ``n * part`` exact with or without FMA. ``2^n`` is multiplied in two halves, so
-that results that overflow or are denormal are rounded once and rightly.
+``e^x = 2^n e^r`` with ``|r| <= ln(2)/2``: ln 2 is subtracted in two parts, the first of which has
+zeros enough at its end to make ``n * part`` exact with or without FMA. ``2^n`` is multiplied in two
+halves, so that results that overflow or are denormal are rounded once and rightly.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Functions that need a loop of their own per element: internal LLVM functions, called lane by lane.
+"""Functions that need a loop of their own per element: internal LLVM functions, called by lane.
 
 They are exact and slow; nothing hot uses them.
 """
 
 from __future__ import annotations
 
-# Remainder with the dividend's sign. Both magnitudes become integers below 2^53 times a power of two; the
-# difference of the exponents is worked off eleven bits at a time, each a remainder of a 64-bit integer.
+# Remainder with the dividend's sign. Both magnitudes become integers below 2^53 times a power of
+# two; the difference of the exponents is worked off eleven bits at a time, each a remainder of a
+# 64-bit integer.
 FMOD = """define internal double @ixion.fmod(double %x, double %y) nounwind {
 entry:
   %xb = bitcast double %x to i64

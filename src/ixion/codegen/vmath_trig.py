@@ -62,7 +62,7 @@ def tan(x: Expr, exponent: int = 1023) -> Expr:
 
 
 def _quarter_wave(x: Expr, ahead: int, exponent: int) -> Expr:
-    """sin of x moved by ``ahead`` quarter turns."""
+    """The sine of x moved by ``ahead`` quarter turns."""
     usual = _turned(*_near(x), ahead)
     far = magnitude(x) >= _FAR[x.dtype]
     if x.dtype == "float32":
@@ -74,7 +74,7 @@ def _quarter_wave(x: Expr, ahead: int, exponent: int) -> Expr:
 
 
 def _turned(r: Expr, word: Expr, ahead: int) -> Expr:
-    """sin(r + quarter turns), their number in the low two bits of ``word``."""
+    """The sine of r and as many quarter turns as the low two bits of ``word`` say."""
     turns = word + ahead if ahead else word
     odd = op("and", turns, 1).not_equal(0)
     shift = 30 if word.dtype == "int32" else 62
@@ -134,7 +134,7 @@ def _far(x: Expr, exponent: int) -> tuple[Expr, Expr]:
 
 
 def _arcsine(x: Expr, z: Expr) -> Expr:
-    """asin(x) for |x| <= 1/2, ``z = x^2``."""
+    """The arcsine of |x| <= 1/2, ``z = x^2``."""
     return fma(x * z, horner(z, tables.ASIN[x.dtype]), x)
 
 
@@ -169,7 +169,9 @@ def _arctangent(y: Expr, x: Expr) -> Expr:
     t = top / bottom
     z = t * t
     angle = fma(t * z, horner(z, tables.ATAN[t.dtype]), t)
-    angle = select(turned, angle + HALF_PI_REST * 0.5, angle) + select(turned, like(t, HALF_PI / 2), like(t, 0.0))
+    angle = select(turned, angle + HALF_PI_REST * 0.5, angle) + select(
+        turned, like(t, HALF_PI / 2), like(t, 0.0)
+    )
     return select(y > x, HALF_PI - (angle - HALF_PI_REST), angle)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import cache
 
+from ixion.base import config
 from ixion.base.target import Target
+from ixion.base.version import VERSION
 from ixion.runtime import native
+from ixion.runtime.cache import ObjectCache, key_of
 from ixion.te.stmt import Kernel
 
 # Part of every cache key: change it when the same input gives other code.
@@ -19,7 +21,7 @@ def versions() -> str:
     """What compiled code depends on besides its input."""
     from importlib.metadata import version
 
-    return f"{FORMAT}:{version('ixion')}:{version('llvmlite')}"
+    return f"{FORMAT}:{VERSION}:{version('llvmlite')}"
 
 
 def install_native() -> None:
@@ -33,36 +35,37 @@ def install_native() -> None:
 
 def _sequencer() -> bytes:
     from ixion.codegen.sequencer import sequencer_text
-    from ixion.runtime import cache as caches
-
     target = Target.parse("native")
     key = object_key("sequencer", target)
-    known = caches.load_object(key)
+    known = ObjectCache().get(key) if config.get("cache") else None
     if known is None:
         from ixion.codegen.llvm import compile_text
+        from ixion.codegen.sequencer import sequencer_text
 
         known = compile_text(sequencer_text(target), target)
-        caches.save_object(key, known)
+        if config.get("cache"):
+            ObjectCache().put(key, known)
     return known
 
 
 def object_key(symbol: str, target: Target) -> str:
-    return hashlib.sha256(f"{symbol}:{target.key()}:{versions()}".encode()).hexdigest()
+    """The cache key of the object file that holds ``symbol``."""
+    return key_of("object", symbol, target.key(), versions())
 
 
 def objects_of(kernels: Mapping[str, Kernel], target: Target) -> list[bytes]:
     """One object file per kernel, from the cache where it is known."""
-    from ixion.runtime import cache as caches
-
+    cache_ = ObjectCache() if config.get("cache") else None
     objects: dict[str, bytes] = {}
-    for symbol in kernels:
-        known = caches.load_object(object_key(symbol, target))
+    for symbol in kernels if cache_ is not None else ():
+        known = cache_.get(object_key(symbol, target)) if cache_ is not None else None
         if known is not None:
             objects[symbol] = known
     missing = {s: k for s, k in kernels.items() if s not in objects}
     for symbol, code in _compiled(missing, target).items():
         objects[symbol] = code
-        caches.save_object(object_key(symbol, target), code)
+        if cache_ is not None:
+            cache_.put(object_key(symbol, target), code)
     return [objects[s] for s in kernels]
 
 

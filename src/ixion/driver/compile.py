@@ -98,8 +98,8 @@ def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executab
 
     key = None
     if options.executor == "compiled" and not options.verify:
-        key = model_cache.key_of(path, options.target, options.opt_level, shapes)
-        program = model_cache.load(key)
+        key = model_cache.model_key(path, options.target, options.opt_level, shapes)
+        program = model_cache.find(key)
         if program is not None:
             return _bind(program, options)
     return _from_module(load(path, shapes), options, None, path, key)
@@ -124,7 +124,7 @@ def _from_module(
     if key is not None:
         from ixion.driver import model_cache
 
-        model_cache.save(key, program)
+        model_cache.keep(key, program)
     return _bind(program, options)
 
 

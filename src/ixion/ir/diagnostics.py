@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from ixion.base.errors import DiagnosticError
@@ -96,7 +96,7 @@ def _excerpt(line: str, column: int, width: int) -> tuple[str, int, int]:
     return window, column - start, max(1, min(width, len(window) - (column - start) + 1))
 
 
-def render_one(diagnostic: Diagnostic, sources: dict[str, SourceText]) -> str:
+def render_one(diagnostic: Diagnostic, sources: dict[str, SourceText | str]) -> str:
     """The text of one diagnostic: level, message, place, source line and caret."""
     lines = [f"{diagnostic.level.name.lower()}: {diagnostic.message}"]
     span = diagnostic.span
@@ -106,6 +106,8 @@ def render_one(diagnostic: Diagnostic, sources: dict[str, SourceText]) -> str:
         return lines[0]
     lines.append(f" --> {span.source_name.name}:{span.line}:{span.column}")
     source = sources.get(span.source_name.name)
+    if isinstance(source, str):
+        source = sources[span.source_name.name] = SourceText(span.source_name.name, source)
     line = source.line(span.line) if source is not None else None
     if line is not None:
         wide = span.end_column - span.column if span.end_line == span.line else len(line)
@@ -145,23 +147,23 @@ def get_renderer() -> DiagnosticRenderer:
 class DiagnosticContext:
     """Collects diagnostics about ``module`` and the given sources.
 
-    ``sources`` maps a source name to its text; sources that the module remembers are found too.
+    ``sources`` maps a source name to its text; texts that the module remembers are found too.
     """
 
     def __init__(
         self,
         module: object = None,
         renderer: DiagnosticRenderer | None = None,
-        sources: dict[str, SourceText] | None = None,
+        sources: Mapping[str, SourceText | str] | None = None,
     ) -> None:
         self.module = module
         self.renderer = renderer if renderer is not None else get_renderer()
-        self.sources = dict(sources or {})
+        self.sources: dict[str, SourceText | str] = dict(sources or {})
         self.diagnostics: list[Diagnostic] = []
         known = getattr(module, "source_map", None)
         if isinstance(known, dict):
-            for name, source in known.items():
-                self.sources.setdefault(str(name), source)
+            for name, text in known.items():
+                self.sources.setdefault(str(name), text)
 
     def emit(self, diagnostic: Diagnostic) -> None:
         """Record a diagnostic and go on."""

@@ -202,9 +202,7 @@ def _with_module_attrs(module: IRModule, meta: MetaNodes) -> IRModule:
 
 def _remember(module: IRModule, text: SourceText) -> None:
     """Let later diagnostics about the module show lines of this text."""
-    known = getattr(module, "source_map", None)
-    if isinstance(known, dict):
-        known[text.name.name] = text
+    module.source_map[text.name.name] = text.text
 
 
 __all__ = ["fromtext", "parse", "parse_expr"]

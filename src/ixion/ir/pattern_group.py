@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ixion.ir.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem, Var
 from ixion.ir.adt import Match
+from ixion.ir.expr import Call, Constant, Expr, If, Let, Tuple, TupleGetItem, Var
 from ixion.ir.function import Function
 from ixion.ir.op import Op
 from ixion.ir.pattern import (
@@ -29,7 +29,7 @@ from ixion.ir.pattern import (
 )
 from ixion.ir.pattern_graph import expr_inputs, pattern_inputs, post_order
 from ixion.ir.pattern_match import Matcher, expr_op, pattern_op
-from ixion.ir.visitor import rebuild
+from ixion.ir.visitor import rebuilt
 
 PARTITIONED = "PartitionedFromPattern"
 _ASSOCIATIVE = frozenset({"multiply", "divide"})
@@ -76,63 +76,63 @@ class Grouper:
     def __init__(self, pattern: DFPattern, root: Expr) -> None:
         self.pattern = pattern
         self.matcher = Matcher(root)
-        self.owner: dict[int, Group] = {}
+        self.owner: dict[Expr, Group] = {}
         self._order = post_order(pattern, pattern_inputs)
         self._numbered = 0
         self._find()
 
     def group_at(self, expr: Expr) -> Group | None:
         """The group whose root is ``expr``."""
-        group = self.owner.get(id(expr))
+        group = self.owner.get(expr)
         return group if group is not None and group.root is expr else None
 
     def _find(self) -> None:
         ops = root_ops(self.pattern)
-        partitioned: set[int] = set()
+        partitioned: set[Expr] = set()
         for node in reversed(post_order(self.matcher.root, expr_inputs)):
-            if id(node) in self.owner:
+            if node in self.owner:
                 continue
             if isinstance(node, Function) and node.attrs is not None and PARTITIONED in node.attrs:
-                partitioned.add(id(node))
-                partitioned.update(map(id, post_order(node.body, expr_inputs)))
+                partitioned.add(node)
+                partitioned.update(post_order(node.body, expr_inputs))
             if ops is not None and expr_op(node) not in ops:
                 continue
-            if id(node) not in partitioned and self.matcher.match(self.pattern, node):
+            if node not in partitioned and self.matcher.match(self.pattern, node):
                 self._create(node, self.matcher.memo)
 
     # --- inputs ---------------------------------------------------------------------------------
 
     def _create(self, root: Expr, matched: dict[DFPattern, list[Expr]]) -> None:
-        inputs: dict[int, Var] = {}
+        inputs: dict[Expr, Var] = {}
         args: list[Expr] = []
         fuzzy = self._fuzzy(matched)
         for pattern in self._order:
             for expr in _leaf_matches(pattern, matched):
-                if id(expr) in fuzzy or id(expr) in inputs or isinstance(expr, (Op, Function)):
+                if expr in fuzzy or expr in inputs or isinstance(expr, (Op, Function)):
                     continue
                 if not self._embedded(expr, pattern):
-                    inputs[id(expr)] = Var(f"FunctionVar_{self._numbered}_{len(args)}")
+                    inputs[expr] = Var(f"FunctionVar_{self._numbered}_{len(args)}")
                     args.append(expr)
         self._numbered += 1
-        inner = post_order(root, lambda node: () if id(node) in inputs else expr_inputs(node))
-        inner = [node for node in inner if id(node) not in inputs]
+        inner = post_order(root, lambda node: () if node in inputs else expr_inputs(node))
+        inner = [node for node in inner if node not in inputs]
         if not self._closed(root, inner):
             return
         function = Function(tuple(inputs.values()), _extract(inner, inputs), None, ())
         group = Group(root, matched, args, function, "".join(map(_label, inner)))
-        self.owner.update((id(node), group) for node in inner)
+        self.owner.update((node, group) for node in inner)
 
-    def _fuzzy(self, matched: dict[DFPattern, list[Expr]]) -> set[int]:
+    def _fuzzy(self, matched: dict[DFPattern, list[Expr]]) -> set[Expr]:
         """What matched a dominator's parent and path, or lies in a function: never an input."""
-        fuzzy: set[int] = set()
+        fuzzy: set[Expr] = set()
         for pattern in self._order:
             if isinstance(pattern, DominatorPattern):
                 for part in (pattern.parent, pattern.path):
-                    fuzzy.update(map(id, matched.get(part, ())))
+                    fuzzy.update(matched.get(part, ()))
             elif isinstance(pattern, FunctionPattern):
                 for function in matched.get(pattern, ()):
                     assert isinstance(function, Function)
-                    fuzzy.update(map(id, post_order(function.body, expr_inputs)))
+                    fuzzy.update(post_order(function.body, expr_inputs))
         return fuzzy
 
     def _embedded(self, expr: Expr, pattern: DFPattern) -> bool:
@@ -149,18 +149,18 @@ class Grouper:
 
     def _closed(self, root: Expr, inner: list[Expr]) -> bool:
         """No node is in another group, and none but the root is used from outside."""
-        inside = set(map(id, inner))
+        inside = set(inner)
         graph = self.matcher.graph
         top = graph[root]
         for node in inner:
             if isinstance(node, (Op, Function, Constant)):
                 continue
-            if id(node) in self.owner:
+            if node in self.owner:
                 return False
             if node is root:
                 continue
             for user in graph[node].outputs:
-                if id(user.expr) not in inside and not graph.dominates(top, user):
+                if user.expr not in inside and not graph.dominates(top, user):
                     return False
         return True
 
@@ -178,12 +178,12 @@ def _leaf_matches(pattern: DFPattern, matched: dict[DFPattern, list[Expr]]) -> I
         yield from found
 
 
-def _extract(inner: list[Expr], inputs: dict[int, Var]) -> Expr:
+def _extract(inner: list[Expr], inputs: dict[Expr, Var]) -> Expr:
     """The last of ``inner`` with the inputs replaced by parameters."""
-    made: dict[int, Expr] = dict(inputs)
+    made: dict[Expr, Expr] = dict(inputs)
     for node in inner:
-        made[id(node)] = rebuild(node, made)
-    return made[id(inner[-1])]
+        made[node] = rebuilt(node, made)
+    return made[inner[-1]]
 
 
 def _label(node: Expr) -> str:

@@ -14,7 +14,7 @@ from ixion.ir.pattern import DFPattern, FunctionPattern
 from ixion.ir.pattern_graph import expr_inputs, post_order
 from ixion.ir.pattern_group import PARTITIONED, Group, Grouper
 from ixion.ir.pattern_typing import with_types
-from ixion.ir.visitor import rebuild
+from ixion.ir.visitor import rebuilt
 
 _LIMIT = 100
 _log = logging.getLogger(__name__)
@@ -85,9 +85,9 @@ def _apply(callback: DFPatternCallback, expr: Expr) -> Expr:
     assert callback.pattern is not None, "a callback sets self.pattern in its constructor"
     grouper = Grouper(callback.pattern, expr)
 
-    def replace(group: Group, post: Expr, made: dict[int, Expr]) -> Expr:
+    def replace(group: Group, post: Expr, made: dict[Expr, Expr]) -> Expr:
         node_map = {
-            pattern: [made.get(id(found), found) for found in matches]
+            pattern: [made.get(found, found) for found in matches]
             for pattern, matches in group.matched.items()
         }
         return callback.callback(group.root, post, node_map)
@@ -96,16 +96,16 @@ def _apply(callback: DFPatternCallback, expr: Expr) -> Expr:
 
 
 def _mutate(
-    grouper: Grouper, root: Expr, replace: Callable[[Group, Expr, dict[int, Expr]], Expr]
+    grouper: Grouper, root: Expr, replace: Callable[[Group, Expr, dict[Expr, Expr]], Expr]
 ) -> Expr:
     if not grouper.owner:
         return root
-    made: dict[int, Expr] = {}
+    made: dict[Expr, Expr] = {}
     for node in post_order(root, expr_inputs):
-        post = rebuild(node, made)
+        post = rebuilt(node, made)
         group = grouper.group_at(node)
-        made[id(node)] = post if group is None else replace(group, post, made)
-    return made[id(root)]
+        made[node] = post if group is None else replace(group, post, made)
+    return made[root]
 
 
 def partition(
@@ -123,11 +123,11 @@ def partition(
         _log.warning("a function that is not called cannot be partitioned: %s", pattern)
         return expr
 
-    def lift(group: Group, post: Expr, made: dict[int, Expr]) -> Expr:
+    def lift(group: Group, post: Expr, made: dict[Expr, Expr]) -> Expr:
         if not check(group.root):
             return post
         function = group.function.with_attrs({PARTITIONED: group.name, **(attrs or {})})
-        return Call(function, tuple(made.get(id(arg), arg) for arg in group.args))
+        return Call(function, tuple(made.get(arg, arg) for arg in group.args))
 
     return _mutate(Grouper(pattern, expr), expr, lift)
 

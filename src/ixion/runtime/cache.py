@@ -97,6 +97,26 @@ class ProgramCache:
         self._files.put(key, size, lambda path: save_program(program, path))
 
 
+def load_object(key: str) -> bytes | None:
+    """An object file from the user's cache, or None."""
+    return _OBJECTS.get(key)
+
+
+def save_object(key: str, image: bytes) -> None:
+    """Store an object file in the user's cache."""
+    _OBJECTS.put(key, image)
+
+
+def load_model(key: str, verify: bool = False) -> Program | None:
+    """A compiled model from the user's cache, or None."""
+    return _MODELS.get(key, verify)
+
+
+def save_model(key: str, program: Program) -> None:
+    """Store a compiled model in the user's cache."""
+    _MODELS.put(key, program)
+
+
 class _Files:
     """The files of one cache. `folder` None: the folder of the options, at each use."""
 
@@ -169,3 +189,7 @@ def _entries(root: Path) -> Iterator[tuple[float, int, Path]]:
         with contextlib.suppress(OSError):
             status = path.stat()
             yield status.st_mtime, status.st_size, path
+
+
+_OBJECTS = ObjectCache()
+_MODELS = ProgramCache()

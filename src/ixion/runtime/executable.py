@@ -19,7 +19,7 @@ from ixion.runtime import native
 from ixion.runtime.arena import address_of, allocate
 from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context
 from ixion.runtime.hosts import Resolver, resolve, run_host
-from ixion.runtime.inputs import as_array, check_count, in_order, usable_in_place
+from ixion.runtime.inputs import check_count, fitting, in_order, usable_in_place
 from ixion.runtime.outputs import bind_outputs, check_out, collect, place_of, result_view
 from ixion.runtime.pool import checked_threads, default_threads, pool_for
 from ixion.runtime.profile import Profile, make_profile, new_counters
@@ -145,7 +145,7 @@ class Executable:
         for index, (copy, shape, dtype) in enumerate(copies):
             value = values[index]
             if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
-                value = as_array(value, self.program.inputs[index])
+                value = fitting(value, self.program.inputs[index])
             copy[...] = value
         status = self._call(context.record)
         if status != _DONE:
@@ -176,7 +176,7 @@ class Executable:
 
     def _place(self, context: Context, index: int, value: object) -> Array:
         """Copy an input or bind it; the array the kernels will read."""
-        array = as_array(value, self.program.inputs[index])
+        array = fitting(value, self.program.inputs[index])
         copy = context.inputs[index]
         if copy is not None:
             copy[...] = array

@@ -38,27 +38,28 @@ def check_count(values: Sequence[object], specs: Sequence[TensorSpec]) -> None:
         raise InputError("wrong number of inputs", expected=expected, found=len(values))
 
 
-def as_array(value: object, spec: TensorSpec) -> Array:
-    """`value` as a numpy array of exactly the spec's shape and dtype (any strides).
+def fitting(value: object, spec: TensorSpec) -> Array:
+    """`value` as a numpy array of exactly the spec's shape and dtype. Raises InputError."""
+    array = as_array(value, spec)
+    check_array(array, spec)
+    return array
 
-    Takes numpy arrays and scalars and anything with `__dlpack__`. Raises InputError.
-    """
-    array = _to_numpy(value, spec)
+
+def check_array(array: Array, spec: TensorSpec) -> None:
+    """Raise InputError unless the array has the spec's dtype, rank and shape (any strides)."""
     if array.dtype != dtypes.to_numpy(spec.dtype):
         raise _mismatch("dtype", spec, array)
     if array.ndim != len(spec.shape):
         raise _mismatch("rank", spec, array)
     if array.shape != spec.shape:
         raise _mismatch("shape", spec, array)
-    return array
 
 
-def usable_in_place(array: Array) -> bool:
-    """Whether kernels can work on the array where it lies: dense and 16-byte aligned."""
-    return bool(array.flags.c_contiguous) and array.ctypes.data % 16 == 0
+def as_array(value: object, spec: TensorSpec) -> Array:
+    """`value`, a numpy array or scalar or anything with `__dlpack__`, as a numpy array.
 
-
-def _to_numpy(value: object, spec: TensorSpec) -> Array:
+    Raises InputError, naming the input, for anything else and for memory numpy can't read.
+    """
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if not hasattr(value, "__dlpack__"):
@@ -76,6 +77,11 @@ def _to_numpy(value: object, spec: TensorSpec) -> Array:
             found=type(value).__name__,
             hint="convert it to a numpy array in host memory",
         ) from error
+
+
+def usable_in_place(array: Array) -> bool:
+    """Whether kernels can work on the array where it lies: dense and 16-byte aligned."""
+    return bool(array.flags.c_contiguous) and array.ctypes.data % 16 == 0
 
 
 def _mismatch(what: str, spec: TensorSpec, array: Array) -> InputError:

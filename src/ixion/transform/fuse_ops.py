@@ -42,6 +42,7 @@ from ixion.transform.graph_partitioner import Group, partition
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
 from ixion.transform.registry import register_pass
+from ixion.transform.type_inferencer import written_type
 from ixion.transform.type_writer import keep_type, write_type
 
 __all__ = ["FuseOps"]
@@ -240,10 +241,10 @@ class _Fuser:
         group = self._groups[old]
         args = self._inside(old.args, new.args, group)
         inner = Call(op, args, old.attrs, old.type_args, old.span)
-        write_type(inner, old.checked_type)
+        keep_type(old, inner)
         if group.root_ref is not old:
             return inner
-        return self._function(group, old.checked_type, inner)
+        return self._function(group, old, inner)
 
     def _tuple(self, old: Tuple, new: Tuple) -> Expr:
         group = self._groups[old]
@@ -259,10 +260,10 @@ class _Fuser:
             return new
         (whole,) = self._inside((old.tuple_value,), (new.tuple_value,), group)
         inner = TupleGetItem(whole, old.index, old.span)
-        write_type(inner, old.checked_type)
+        keep_type(old, inner)
         if group.root_ref is not old:
             return inner
-        return self._function(group, old.checked_type, inner)
+        return self._function(group, old, inner)
 
     def _inside(
         self, old: tuple[Expr, ...], new: tuple[Expr, ...], group: Group
@@ -277,18 +278,17 @@ class _Fuser:
             result.append(after)
         return tuple(result)
 
-    def _function(self, group: Group, kind: Type, body: Expr) -> Call:
+    def _function(self, group: Group, old: Expr, body: Expr) -> Call:
+        kind = old.checked_type
         params = self._inputs.get(group, _Inputs()).params
         has_call, only_reshapes = _contents(body, params)
         attrs: dict[str, Any] = {"Primitive": int(has_call)}
         if has_call and only_reshapes:
             attrs["relay.reshape_only"] = 1
         func = Function(tuple(params.values()), body, kind, (), attrs)
-        kinds = [param.checked_type for param in params.values()]
-        write_type(func, FuncType(kinds, kind))
-        call = Call(func, tuple(params), span=body.span)
-        write_type(call, kind)
-        return call
+        if written_type(body) is not None:
+            write_type(func, FuncType([param.checked_type for param in params.values()], kind))
+        return keep_type(old, Call(func, tuple(params), span=body.span))
 
 
 def _is_primitive(func: Function) -> bool:

@@ -16,6 +16,7 @@ from ixion.ir import (
     If,
     Let,
     Match,
+    Op,
     Pattern,
     PatternConstructor,
     PatternTuple,
@@ -30,6 +31,7 @@ from ixion.ir import (
     Type,
     Var,
 )
+from ixion.ir.visitor import children
 from ixion.transform.type_inferencer import TypeInferencer, place_of, written_type
 from ixion.transform.type_solver import TypeSolver
 
@@ -42,10 +44,16 @@ write_type = Expr._checked_type.__set__  # type: ignore[attr-defined]  # a slot
 def keep_type(old: Expr, new: _E) -> _E:
     """``new`` with the type of ``old``, whose value it has: inference need not visit it.
 
-    Only static types are kept; a dynamic one may get more precise by inference.
+    Only static types are kept (a dynamic one may get more precise by inference), and only where
+    everything below has its type, for inference does not look below a typed expression.
     """
+    if new is old or written_type(new) is not None:
+        return new
     kind = written_type(old)
-    if new is not old and kind is not None and is_static_type(kind) and written_type(new) is None:
+    if kind is not None and is_static_type(kind):
+        for part in children(new):
+            if written_type(part) is None and type(part) is not Op:
+                return new
         write_type(new, kind)
     return new
 
