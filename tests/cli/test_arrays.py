@@ -86,7 +86,8 @@ def test_write_and_read_keep_names_and_types(tmp_path: Path) -> None:
     path = tmp_path / "out.npz"
     half = np.arange(3).astype(ml_dtypes.bfloat16)
     arrays.write_npz(path, {"file": ONE, "block/0:1": TWO, "half": half, "scalar": np.array(3)})
-    assert set(np.load(path).files) == {"file", "block/0:1", "half", "scalar"}
+    with np.load(path) as written:
+        assert set(written.files) == {"file", "block/0:1", "half", "scalar"}
     stored = arrays.read_npz(path)
     assert stored["scalar"].shape == ()
     np.testing.assert_array_equal(stored["file"], ONE)

@@ -49,9 +49,9 @@ def test_outputs_are_right(cli, folder: Path, logits, name: str, executor: str) 
     assert report["ok"] is True
     assert report["outputs"][0]["shape"] == [1, 10]
     assert report["outputs"][0]["largest_error"] < 1e-3
-    stored = np.load(folder / "out.npz")
-    assert stored.files == [report["outputs"][0]["name"]]
-    np.testing.assert_allclose(stored[stored.files[0]], logits, rtol=1e-4, atol=1e-4)
+    with np.load(folder / "out.npz") as stored:
+        assert stored.files == [report["outputs"][0]["name"]]
+        np.testing.assert_allclose(stored[stored.files[0]], logits, rtol=1e-4, atol=1e-4)
 
 
 def test_outside_tolerance_is_exit_code_1(cli, folder: Path, logits: np.ndarray) -> None:
@@ -67,7 +67,8 @@ def test_outside_tolerance_is_exit_code_1(cli, folder: Path, logits: np.ndarray)
 
 
 def test_one_file_may_hold_inputs_and_expected_outputs(cli, folder: Path, logits) -> None:
-    image = np.load(folder / "in.npz")["in0"]
+    with np.load(folder / "in.npz") as stored:
+        image = stored["in0"]
     np.savez(folder / "io.npz", **{"in:image": image, "out:logits": logits})
     both = ("--inputs", folder / "io.npz", "--expect", folder / "io.npz")
     assert cli("run", folder / "digits.onnx", *both, *RUN).code == 0
@@ -155,12 +156,12 @@ def test_weights_that_are_missing(cli, folder: Path) -> None:
     ("old", "new", "word"),
     [
         ("conv2                    1 1 2 3", "conv2                    1 1 9 3", "9"),
-        ("conv2                    1 1 2 3", "conv2                    1 1 4 3", "4"),
+        ("conv2                    1 1 2 3", "conv2                    1 1 4 3", "conv2"),
         ("nn.ReLU                  relu2", "nn.RleU                  relu2", "nn.RleU"),
         ("@weight=(32,16,3,3)f32", "@weight=(32,16,3,4)f32", "conv2"),
         ("@weight=(16,1,3,3)f32", "@weight=(16,2,3,3)f32", "conv1"),
         ("7767517", "7767516", "7767517"),
-        ("relu1                    1 1 1 2", "relu1                    1 7 1 2", "relu1"),
+        ("relu1                    1 1 1 2", "relu1                    1 7 1 2", "param:5"),
     ],
     ids=["dangling", "cyclic", "unsupported", "weight-size", "weight-shape", "magic", "counts"],
 )
@@ -225,8 +226,8 @@ def test_weights_of_the_wrong_shape(cli, folder: Path) -> None:
     ("feeds", "words"),
     [
         ({"imag": np.zeros((1, 1, 8, 8), np.float32)}, ("image", "imag")),
-        ({"image": np.zeros((1, 1, 8, 9), np.float32)}, ("image", "(1, 1, 8, 8)")),
-        ({"image": np.zeros((1, 8, 8), np.float32)}, ("image", "(1, 8, 8)")),
+        ({"image": np.zeros((1, 1, 8, 9), np.float32)}, ("image", "1, 1, 8, 8")),
+        ({"image": np.zeros((1, 8, 8), np.float32)}, ("image", "1, 8, 8")),
         ({"image": np.zeros((1, 1, 8, 8), np.int64)}, ("image", "float32", "int64")),
         ({"image": np.zeros((1, 1, 8, 8), "U3")}, ("image", "float32")),
         ({"image": np.zeros((1, 1, 8, 8), np.float32), "x": np.zeros(1)}, ("x",)),

@@ -82,7 +82,7 @@ def check_type(kind: Type, arrays: tuple[np.ndarray[Any, Any], ...]) -> None:
 
 def check_symbolic(op: Op, attrs: Any, sample: Sample, arrays: tuple[Any, ...]) -> None:
     """A type relation over symbols gives dims that evaluate to the true ones."""
-    first = type_of(sample.args[0])
+    first = type_of(sample.args[0]) if sample.args else None
     if not isinstance(first, TensorType) or not first.shape:
         return
     known = {f"s{i}": n for i, n in enumerate(first.shape)}

@@ -27,9 +27,16 @@ class Form(StrEnum):
     PNNX = "pnnx"
 
 
+def existing(path: Path) -> Path:
+    """`path`, if there is such a file; else FileNotFoundError or IsADirectoryError naming it."""
+    with path.open("rb"):
+        return path
+
+
 Model = Annotated[
     Path,
     typer.Argument(
+        callback=existing,
         metavar="MODEL",
         help="A model: .onnx, .pnnx.param (its .bin beside it) or .relay text.",
         show_default=False,

@@ -14,6 +14,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ixion.base import config
+from ixion.base.errors import (
+    InputError,
+    IxionError,
+    ModelFormatError,
+    TypeInferenceError,
+    UnsupportedOpError,
+    nearest,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +87,7 @@ def table(*columns: str, rows: Sequence[Sequence[object]], title: str | None = N
 
     grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for name in columns:
-        grid.add_column(name.lstrip(">"), justify="right" if name[0] == ">" else "left")
+        grid.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left")
     for row in rows:
         grid.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return grid
@@ -90,11 +98,28 @@ def shape_text(shape: Sequence[object], dtype: str) -> str:
     return f"{dtype}[{', '.join(map(str, shape))}]"
 
 
-def report_error(error: BaseException) -> None:
-    """One clear message on stderr, without a traceback."""
-    text = describe_os_error(error) if isinstance(error, OSError) else str(error)
-    first, *rest = (text or type(error).__name__).splitlines()
+# What to try where the error itself has no better idea.
+_HINTS: tuple[tuple[type[IxionError], str], ...] = (
+    (UnsupportedOpError, "a package can define an operator and name it, see CONTRIBUTING.md"),
+    (ModelFormatError, "the file may be cut off, damaged or of another kind: export it again"),
+    (InputError, "`ixion info MODEL` lists names, shapes and dtypes"),
+    (TypeInferenceError, "the file contradicts itself: export it again, with shapes inferred"),
+)
+
+
+def report_error(error: IxionError | OSError) -> None:
+    """One clear message with a hint on stderr, without a traceback."""
+    text = describe_os_error(error) if isinstance(error, OSError) else describe(error)
+    first, *rest = text.splitlines()
     sys.stderr.write("\n".join([f"error: {first}", *rest]) + "\n")
+
+
+def describe(error: IxionError) -> str:
+    """The error's own text, with its class's hint where it has none."""
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
+    if error.hint is not None or hint is None:
+        return str(error)
+    return f"{error}\n  hint: {hint}"
 
 
 def describe_os_error(error: OSError) -> str:
@@ -108,8 +133,6 @@ def describe_os_error(error: OSError) -> str:
 
 def _file_hint(error: OSError) -> str | None:
     from pathlib import Path
-
-    from ixion.base.errors import nearest
 
     if not isinstance(error, FileNotFoundError):
         return "check the path and its permissions"

@@ -226,6 +226,18 @@ class Arithmetic:
         word = "fadd" if dtypes.is_float(dtype) else "add"
         return self.pure(f"{word} {kind} {start}, <{steps}>", start)
 
+    def gathered(self, scalars: list[str], dtype: str) -> str:
+        """A vector of scalars, one per lane."""
+        lanes = len(scalars)
+        if lanes == 1:
+            return scalars[0]
+        kind, one, result = value_type(dtype, lanes), value_type(dtype, 1), "poison"
+        for lane, scalar in enumerate(scalars):
+            result = self.pure(
+                f"insertelement {kind} {result}, {one} {scalar}, i64 {lane}", result, scalar
+            )
+        return result
+
     def fold_lanes(self, op: str, value: str, dtype: str, lanes: int) -> str:
         """Halves combined until one lane is left. Raises CodegenError unless lanes is 2^n."""
         if lanes & (lanes - 1):

@@ -23,7 +23,7 @@ class Conversions:
         self.pure = arithmetic.pure
 
     def cast(self, value: str, source: str, to: str, lanes: int) -> str:
-        """te's Cast: integers wrap, floats saturate to integers, anything nonzero is True."""
+        """Te's Cast: integers wrap, floats saturate to integers, anything nonzero is True."""
         if source == to:
             return value
         before, after = value_type(source, lanes), value_type(to, lanes)
@@ -111,7 +111,7 @@ class Conversions:
         return self.from_bits(value, dtype, lanes) if is_small_float(dtype) else value
 
     def bitcast(self, value: str, source: str, to: str, lanes: int) -> str:
-        """te's Bitcast: the memory form read again as another dtype of the same size."""
+        """Te's Bitcast: the memory form read again as another dtype of the same size."""
         bits = self.to_memory(value, source, lanes)
         before, after = vector(memory_type(source), lanes), vector(memory_type(to), lanes)
         if before != after:

@@ -54,8 +54,7 @@ class Expressions:
             Const: self._const, Var: self._var, Binary: self._binary, Compare: self._compare,
             Select: self._select, Cast: self._cast, Bitcast: self._bitcast, Load: self._load,
             Intrinsic: self._intrinsic, Broadcast: self._broadcast, Ramp: self._ramp,
-            HorizontalReduce: self._fold,
-            Lanes: self._lanes,
+            HorizontalReduce: self._fold, Lanes: self._lanes,
         }  # fmt: skip
 
     # --- entry points -------------------------------------------------------------------------
@@ -190,14 +189,7 @@ class Expressions:
         return self.arithmetic.fold_lanes(node.kind, value, node.dtype, node.a.lanes)
 
     def _lanes(self, node: Lanes, values: Sequence[Value]) -> Value:
-        """A chain of insertions, one per lane."""
-        wide, one = value_type(node.dtype, node.lanes), value_type(node.dtype, 1)
-        result = "poison"
-        for i, value in enumerate(values):
-            name = self.indices.name(value)
-            code = f"insertelement {wide} {result}, {one} {name}, i64 {i}"
-            result = self.writer.pure(code, result, name)
-        return result
+        return self.arithmetic.gathered([self.indices.name(v) for v in values], node.dtype)
 
     def _load(self, node: Load, values: Sequence[Value]) -> Value:
         index = as_linear(values[0])

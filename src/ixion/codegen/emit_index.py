@@ -1,8 +1,8 @@
 """Index arithmetic: scalar int64 values as a constant plus multiples of names.
 
 Unrolled loops make indices that differ by constants only. Keeping ``constant + sum(factor * name)``
-apart until an address is needed lets all of them share one pointer and differ in the displacement of
-the load, and folds everything that unrolling makes known.
+apart until an address is needed lets all of them share one pointer and differ in the displacement
+of the load, and folds everything that unrolling makes known.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Intrinsics:
         self.pure = arithmetic.pure
 
     def emit(self, name: str, operands: list[str], dtype: str, lanes: int) -> str:
-        """``name`` applied to operands of ``dtype``. Raises CodegenError where it has no meaning."""
+        """``name`` of operands of ``dtype``. Raises CodegenError where it has no meaning."""
         if dtypes.is_float(dtype):
             return self._float(name, operands, compute_dtype(dtype), lanes)
         return self._integer(name, operands, dtype, lanes)
@@ -53,22 +53,17 @@ class Intrinsics:
     ) -> str:
         """A function of ``vmath_loops`` on each lane, in the wider dtype it is written for."""
         self.arithmetic.writer.functions.add(function)
-        cast, kind, one = self.convert.cast, value_type(dtype, lanes), value_type(wide, 1)
-        result = "poison"
+        cast, one = self.convert.cast, value_type(wide, 1)
+        results = []
         for lane in range(lanes):
             arguments = [
                 cast(self.arithmetic.slice(o, dtype, lanes, lane, 1), dtype, wide, 1)
                 for o in operands
             ]
             listed = ", ".join(f"{one} {a}" for a in arguments)
-            value = cast(self.pure(f"call {one} @{function}({listed})", *arguments), wide, dtype, 1)
-            if lanes == 1:
-                return value
-            result = self.pure(
-                f"insertelement {kind} {result}, {value_type(dtype, 1)} {value}, i64 {lane}",
-                result, value,
-            )  # fmt: skip
-        return result
+            value = self.pure(f"call {one} @{function}({listed})", *arguments)
+            results.append(cast(value, wide, dtype, 1))
+        return self.arithmetic.gathered(results, dtype)
 
     def _integer(self, name: str, operands: list[str], dtype: str, lanes: int) -> str:
         a, kind = operands[0], value_type(dtype, lanes)

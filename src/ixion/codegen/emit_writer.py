@@ -2,9 +2,9 @@
 
 The writer keeps a stack of *regions*: the function, each loop, each branch. A pure value is looked
 up in the cache of the region its operands belong to, and is placed there: just before the statement
-the writer is inside of. So loop-invariant code is hoisted and common subexpressions are shared while
-text is made, which leaves LLVM little to do. Arithmetic is not moved out of a branch (it may be there
-to be skipped); index arithmetic is.
+the writer is inside of. So loop-invariant code is hoisted and common subexpressions are shared
+while text is made, which leaves LLVM little to do. Arithmetic is not moved out of a branch (it may
+be there to be skipped); index arithmetic is.
 
 Register buffers never become memory: the current value of each element is a name, and loops and
 branches get phis for the elements they change.
@@ -94,9 +94,7 @@ class Writer:
         """The name of ``code``'s value, which depends on nothing but ``operands``."""
         level, depth = 0, self.depth
         for operand in operands:
-            found = depth.get(operand, 0)
-            if found > level:
-                level = found
+            level = max(level, depth.get(operand, 0))
         if level < self.floor:
             known = self.regions[level].cache.get(code)
             if known is not None:
@@ -111,8 +109,7 @@ class Writer:
 
     def _placed(self, code: str, level: int) -> str:
         top = len(self.regions) - 1
-        if level > top:
-            level = top
+        level = min(level, top)
         cache = self.regions[level].cache
         name = cache.get(code)
         if name is None:
@@ -213,12 +210,13 @@ class Writer:
             name, first = loop.carried.get(element, ("", ""))
             if last == name:
                 continue
+            value = last
             if not loop.entered:
                 kind = value_type(element[0].dtype, element[0].lanes)
                 first = first or self.read_element(element)
-                last = self.here(f"phi {kind} [ {first}, %{loop.before} ], [ {last}, %{latch} ]")
-            self.depth[last] = len(self.regions) - 1
-            self.regions[-1].registers[element] = last
+                value = self.here(f"phi {kind} [ {first}, %{loop.before} ], [ {last}, %{latch} ]")
+            self.depth[value] = len(self.regions) - 1
+            self.regions[-1].registers[element] = value
 
     def begin_branch(self, condition: str, *, stores: bool) -> Branch:
         labels = (self.fresh_label(), self.fresh_label(), self.fresh_label())

@@ -130,7 +130,7 @@ def negate(condition: Expr) -> Expr:
 
 
 def windows(table: Sequence[Expr], start: Expr, width: int) -> list[Expr]:
-    """``table[start : start + width]``, the start differing by lane: a barrel shifter of selects."""
+    """``table[start : start + width]``, the start differing by lane: a barrel of selects."""
     steps = max(len(table) - width, 0).bit_length()
     current = list(table)
     for power in reversed([1 << i for i in range(steps)]):
@@ -145,7 +145,7 @@ def windows(table: Sequence[Expr], start: Expr, width: int) -> list[Expr]:
 
 
 def product_error(a: Expr, b: Expr, product: Expr) -> Expr:
-    """``a * b - product`` exactly, where product is the rounded ``a * b`` (Dekker 1971); float64."""
+    """``a * b - product`` exactly, for the rounded float64 ``a * b`` as product (Dekker 1971)."""
     a1, a2 = _halves(a)
     b1, b2 = _halves(b)
     return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2

@@ -54,7 +54,7 @@ EXP2: Coefficients = {
         4.4549794711760616e-10,
     ),
 }
-# (log(1+f) - f) / f^2, 1/sqrt(2) <= 1+f <= sqrt(2)
+# Logarithm: (log(1+f) - f) / f^2, 1/sqrt(2) <= 1+f <= sqrt(2)
 LOG: Coefficients = {
     "float32": (
         -4.9999997e-01,

@@ -1,7 +1,7 @@
 """Small floats (bfloat16, float16, float8) to and from float32 by integer arithmetic.
 
 ``bits`` takes a float32 to the bits of the nearest small float (ties to even) in a uint32;
-``value`` takes such bits back, exactly. A NaN stays a NaN, and an infinity where the format has one.
+``value`` takes such bits back, exactly. A NaN stays a NaN, an infinity does where there is one.
 """
 
 from __future__ import annotations

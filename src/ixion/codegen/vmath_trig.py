@@ -139,7 +139,7 @@ def _arcsine(x: Expr, z: Expr) -> Expr:
 
 
 def asin(x: Expr) -> Expr:
-    """``pi/2 - 2 asin(sqrt((1 - x) / 2))`` above one half."""
+    """Above one half it is ``pi/2`` less twice the arcsine of ``sqrt((1 - x) / 2)``."""
     size = magnitude(x)
     z = (1.0 - size) * 0.5
     root = intrinsic("sqrt", z)

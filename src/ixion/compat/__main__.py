@@ -1,4 +1,6 @@
-"""``python -m ixion.compat NAME (-m MODULE | SCRIPT) [ARGUMENT...]``: run a program under an alias."""
+"""``python -m ixion.compat NAME (-m MODULE | SCRIPT) [ARGUMENT...]``: run a program under an
+alias.
+"""
 
 from __future__ import annotations
 

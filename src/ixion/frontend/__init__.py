@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ixion.base.errors import ModelFormatError
 
 if TYPE_CHECKING:
-    from ixion.ir import IRModule
+    from ixion.ir import IRModule, TensorType
 
-__all__ = ["load"]
+__all__ = ["inputs", "load"]
 
 
 def load(path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None) -> IRModule:
@@ -22,18 +22,37 @@ def load(path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None) ->
     Raises ModelFormatError for a missing, broken or unknown file, UnsupportedOpError naming all
     operators that have no import, InputError for shapes that do not fit.
     """
-    path = Path(path)
-    if path.suffix == ".onnx":
+    if _is_onnx(path):
         from ixion.frontend.onnx.importer import load_onnx
 
         return load_onnx(path, shapes)
-    if path.suffix == ".param":
-        from ixion.frontend.pnnx.importer import load_pnnx
+    from ixion.frontend.pnnx.importer import load_pnnx
 
-        return load_pnnx(path, shapes)
+    return load_pnnx(path, shapes)
+
+
+def inputs(path: str | Path) -> dict[str, TensorType]:
+    """Input types of a model file by name, in order, without importing its operators.
+
+    Sizes that the file leaves open are symbols: a model whose operators need numbers for them
+    (a pad that follows a size, a range) loads only with `shapes`. Raises ModelFormatError.
+    """
+    if _is_onnx(path):
+        from ixion.frontend.onnx.importer import onnx_inputs
+
+        return onnx_inputs(path)
+    from ixion.frontend.pnnx.importer import pnnx_inputs
+
+    return pnnx_inputs(path)
+
+
+def _is_onnx(path: str | Path) -> bool:
+    suffix = Path(path).suffix
+    if suffix in (".onnx", ".param"):
+        return suffix == ".onnx"
     raise ModelFormatError(
         "a file of unknown kind",
         where=str(path),
         expected="a name that ends in .onnx or .pnnx.param",
-        hint="of a PNNX pair, give the .param file" if path.suffix == ".bin" else None,
+        hint="of a PNNX pair, give the .param file" if suffix == ".bin" else None,
     )

@@ -132,7 +132,10 @@ class FoldedTuple(Term):
     @property
     def expr(self) -> Expr:
         if self._expr is None:
-            self._expr = _with_type(Tuple([term.expr for term in self.terms]), self.type)
+            made = Tuple([term.expr for term in self.terms])
+            made._set_checked_type(self.type)
+            self._expr = made
+            return made
         return self._expr
 
 

@@ -1,7 +1,8 @@
 """Diagnostics: messages that point into a text, with its line and a caret.
 
-A ``DiagnosticContext`` collects them, so that one run of the parser or of a pass can report several; ``render`` raises
-``DiagnosticError`` where any of them is an error. The class names, the levels and the renderer hook are Relay's.
+A ``DiagnosticContext`` collects them, so that one run of the parser or of a pass can report
+several; ``render`` raises ``DiagnosticError`` where any of them is an error. The class names, the
+levels and the renderer hook are Relay's.
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ def override_renderer(render_func: Callable[[DiagnosticContext], object] | None)
 
 
 def get_renderer() -> DiagnosticRenderer:
-    """The renderer in force: the override, or one that does nothing (the error carries the text)."""
+    """The renderer in force: the override, or one that does nothing (the error carries the
+    text).
+    """
     return DiagnosticRenderer(_override if _override is not None else lambda context: None)
 
 

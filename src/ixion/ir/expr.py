@@ -103,7 +103,7 @@ def as_expr(value: Any) -> Any:
 
 def _as_exprs(values: Any) -> tuple[Any, ...]:
     if type(values) is not tuple:
-        if isinstance(values, Node) or values is None:
+        if isinstance(values, (Node, str)) or values is None:
             raise TypeError(f"expected a sequence of expressions, found {type(values).__name__}")
         values = tuple(values)
     for value in values:
@@ -442,7 +442,7 @@ _NARROWED = {"int64": "int32", "float64": "float32"}
 def const(value: npt.ArrayLike, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A constant. Python numbers and lists become int32, float32 or bool unless ``dtype`` is given.
 
-    A numpy array or scalar keeps its dtype. Raises ValueError for data that is not an array.
+    A numpy array or scalar keeps its dtype (``np.float64``, a Python float, is none). Raises ValueError for data that is not an array.
     """
     if dtype is not None:
         data = np.asarray(value, dtype=to_numpy(normalize(dtype)))

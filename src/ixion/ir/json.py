@@ -315,15 +315,20 @@ class _Reader:
             case "tensor":
                 value = self.array(index, text)
             case _:
-                value = self.values[self.ref(index, text)] if text.isdigit() else text or None
+                text_in_place = _is_text(spec, text)
+                value = (text or None) if text_in_place else self.values[self.ref(index, text)]
         return spec.converted(value)
+
+
+def _is_text(spec: Field, text: str) -> bool:
+    """TVM's attributes have dtypes in place where ours are optional texts."""
+    return "str" in str(spec.annotation) and not text.isdigit()
 
 
 def _is_reference(kind: Any, name: str, text: str) -> bool:
     spec = kind._field_map.get(name)
     if spec is not None:
-        # Some of TVM's attributes are dtypes in place where ours are optional texts.
-        return spec.stored is None and text.isdigit()
+        return spec.stored is None and not _is_text(spec, text)
     if name in kind._stored_slots:
         return bool(kind._stored_slots[name][1] == "ref")
     return hasattr(kind, "_from_json_fields")

@@ -1,8 +1,9 @@
 """Tokens of the Relay text form.
 
-One regular expression per token, blanks and comments included, so that a text of a megabyte takes a fraction of a
-second. Three forms go beyond Relay, for texts that Relay cannot write at all: quoted variable names (``%"input.1"``),
-``inff16``/``inff64``, and the arrows ``->`` and ``=>`` as single tokens.
+One regular expression per token, blanks and comments included, so that a text of a megabyte takes a
+fraction of a second. Three forms go beyond Relay, for texts that Relay cannot write at all: quoted
+variable names (``%"input.1"``), ``inff16``/``inff64``, and the arrows ``->`` and ``=>`` as single
+tokens.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _KINDS = {
 class Tokens:
     """The tokens of a text in four parallel lists: kind, text, start and end offset.
 
-    The kind of a keyword or a punctuation mark is its own text. Names come without their sigil, strings without quotes.
+    The kind of a keyword or a punctuation mark is its own text. Names come without their sigil,
+    strings without quotes.
     """
 
     __slots__ = ("ends", "kinds", "source", "starts", "texts")
@@ -73,9 +75,11 @@ class Tokens:
 
 
 def tokenize(source: SourceText, diagnostics: DiagnosticContext) -> Tokens:
-    """All tokens of a text, ending with one EOF; a ``#[metadata]`` token takes the rest of the text.
+    """All tokens of a text, ending with one EOF; a ``#[metadata]`` token takes the rest of the
+    text.
 
-    Raises ``DiagnosticError`` at the first character that starts no token. Linear in the length of the text.
+    Raises ``DiagnosticError`` at the first character that starts no token. Linear in the length of
+    the text.
     """
     tokens = Tokens(source)
     text, match, add = source.text, _TOKEN.match, tokens.add

@@ -304,9 +304,9 @@ class IRModule(Node, mutable=True):
         types = tuple(node.get_global_type_vars())
         functions = tuple(node._functions.get(name) for name in names)
         datas = tuple(node._type_definitions[header.name_hint] for header in types)
-        return (node.attrs, node.global_infos, names, types, functions, datas)
+        return (node.attrs, node.global_infos, names, types, datas, functions)
 
-    _compared = ("attrs", "global_infos", "global_vars", "type_vars", "functions", "types")
+    _compared = ("attrs", "global_infos", "global_vars", "type_vars", "types", "functions")
     _binds = (False, False, True, True, False, False)
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:

@@ -139,7 +139,7 @@ def _annotate(cls: type, fields: Iterable[Field]) -> None:
     for spec in fields:
         hint = hints.get(spec.name, "")
         spec.annotation = hint.__name__ if hint in (int, str, bool, float) else hint
-        spec.sequence = str(hint).startswith("tuple[")
+        spec.sequence = str(hint).startswith("tuple[") and "None" not in str(hint)
         if spec.stored is None and spec.annotation in _PRIMITIVE:
             spec.stored = spec.annotation
         if spec.convert is None:

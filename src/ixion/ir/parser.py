@@ -1,8 +1,8 @@
 """Relay's text form, version 0.0.5, into expressions and modules.
 
-The grammar is a recursive descent written as generators (``trampoline``), so that no nesting of a program nests in
-Python, and takes time linear in the length of the text. Parsing knows nothing of types beyond what is written: a
-caller that wants inference passes it as ``infer``.
+The grammar is a recursive descent written as generators (``trampoline``), so that no nesting of a
+program nests in Python, and takes time linear in the length of the text. Parsing knows nothing of
+types beyond what is written: a caller that wants inference passes it as ``infer``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def parse(
 ) -> IRModule:
     """The module that a text defines, on top of the definitions of ``init_module``.
 
-    ``init_meta_table`` gives the nodes that ``meta[Key][i]`` names, after those of the text's own metadata section.
-    Raises ``DiagnosticError`` with the line, a caret and a hint for every mistake in the text.
+    ``init_meta_table`` gives the nodes that ``meta[Key][i]`` names, after those of the text's own
+    metadata section. Raises ``DiagnosticError`` with the line, a caret and a hint for every mistake
+    in the text.
     """
     text = SourceText(source_name, source)
     cursor = _start(text, init_module, init_meta_table)
@@ -76,7 +77,8 @@ def parse_expr(source: str, init_meta_table: MetaNodes | None = None) -> Expr:
 def _start(text: SourceText, module: IRModule | None, extra: MetaNodes | None) -> Cursor:
     diagnostics = DiagnosticContext(sources={text.name.name: text})
     tokens = tokenize(text, diagnostics)
-    return Cursor(tokens, diagnostics, module or IRModule(), _meta_nodes(tokens, diagnostics, extra))
+    meta = _meta_nodes(tokens, diagnostics, extra)
+    return Cursor(tokens, diagnostics, module or IRModule(), meta)
 
 
 def _meta_nodes(

@@ -78,7 +78,8 @@ def _value(cursor: Cursor) -> Step[Any]:
         return (yield _sequence(cursor, "]"))
     if kind == "(":
         values = yield _sequence(cursor, ")")
-        return values[0] if len(values) == 1 and cursor.kinds[cursor.position - 2] != "," else values
+        lone = len(values) == 1 and cursor.kinds[cursor.position - 2] != ","
+        return values[0] if lone else values
     if kind == IDENT and text in _WORDS:
         cursor.position += 1
         return _WORDS[text]

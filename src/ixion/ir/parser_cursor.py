@@ -21,8 +21,9 @@ _UNSET: Any = object()
 class Scopes:
     """Names with nested scopes: bind and look up in constant time, leave a scope by undoing.
 
-    With ``leak`` a name bound in an inner scope stays visible after it unless it shadowed an outer one: Relay's printer
-    gives graph variables one numbering, and may use one after the block that defines it.
+    With ``leak`` a name bound in an inner scope stays visible after it unless it shadowed an outer
+    one: Relay's printer gives graph variables one numbering, and may use one after the block that
+    defines it.
     """
 
     __slots__ = ("_leak", "_undo", "names")
@@ -155,7 +156,7 @@ class Cursor:
             hint = f"declare it with `free_var %{name};`" if best is None else f"is it `%{best}`?"
             self.complain(f"the local variable `%{name}` is not defined here", hint, at)
             variable = self.free_vars[name] = Var(name)
-        return variable  # type: ignore[no-any-return]
+        return variable
 
     def graph_value(self, number: str, at: int) -> Expr:
         """The expression bound to ``%number``."""
@@ -176,7 +177,7 @@ class Cursor:
         found = self.type_vars.names.get(name) or self.types.get(name)
         if found is None:
             found = self.types[name] = GlobalTypeVar(name)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def meta_node(self) -> Any:
         """Take a ``meta[Key][i]`` token and give the node it names."""

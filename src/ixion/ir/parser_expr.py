@@ -1,7 +1,7 @@
 """Grammar of expressions.
 
-Every function that may nest is a generator run by ``trampoline.run``. A leaf that stands alone between commas or
-brackets, which is what printed programs consist of, takes a short way.
+Every function that may nest is a generator run by ``trampoline.run``. A leaf that stands alone
+between commas or brackets, which is what printed programs consist of, takes a short way.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def binary_step(cursor: Cursor) -> Step[Expr]:
     if left is None:
         left = yield call_step(cursor)
     if cursor.kinds[cursor.position] not in _BINARY:
-        return left  # type: ignore[no-any-return]
+        return left
     operands: list[tuple[Expr, int]] = [(left, start)]
     pending: list[tuple[str, int]] = []
     while (sign := _BINARY.get(cursor.kind)) is not None:

@@ -220,7 +220,9 @@ class WildcardPattern(DFPattern):
         return getattr(self, "_target", None)
 
     def redirect_to(self, pattern: DFPattern) -> None:
-        """From now on match what ``pattern`` does, which may contain this: a pattern of any depth."""
+        """From now on match what ``pattern`` does, which may contain this: a pattern of any
+        depth.
+        """
         self._put("_target", pattern)
 
 
@@ -262,7 +264,9 @@ class AttrPattern(DFPattern):
 
 @register_node(_PREFIX + "DominatorPattern")
 class DominatorPattern(DFPattern):
-    """``child`` as the last user of everything that ``parent`` feeds, through calls matching ``path``."""
+    """``child`` as the last user of everything that ``parent`` feeds, through calls matching
+    ``path``.
+    """
 
     parent: DFPattern = field()
     path: DFPattern = field()

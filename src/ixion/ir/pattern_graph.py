@@ -1,8 +1,8 @@
 """Expressions and patterns as indexed graphs: order, users, and post-dominators.
 
-A node *post-dominates* another where every path from that one to the root goes through it. Immediate post-dominators
-come from the classic walk to the least common ancestor (Cooper, Harvey, Kennedy), which one sweep suffices for in an
-acyclic graph.
+A node *post-dominates* another where every path from that one to the root goes through it.
+Immediate post-dominators come from the classic walk to the least common ancestor (Cooper, Harvey,
+Kennedy), which one sweep suffices for in an acyclic graph.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ class ExprGraph:
                 parent.dominated.append(node)
 
     def _number(self) -> None:
-        """Intervals of a walk over the dominator tree: one lies in another where it is dominated."""
+        """Intervals of a walk over the dominator tree: one lies in another where it is
+        dominated.
+        """
         clock = 0
         stack = [(node, False) for node in self.order if node.dominator is None]
         while stack:

@@ -1,7 +1,7 @@
 """Which parts of an expression a pattern claims.
 
-Matches are looked for from the root down; a node belongs to one group at most. A group is refused where something
-inside it is used outside, unless that use flows back into the group's root.
+Matches are looked for from the root down; a node belongs to one group at most. A group is refused
+where something inside it is used outside, unless that use flows back into the group's root.
 """
 
 from __future__ import annotations

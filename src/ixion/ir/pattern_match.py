@@ -1,8 +1,9 @@
 """Matching a pattern against an expression.
 
-The rules are Relay's: one expression per pattern object unless a dominator's path is being followed, what a failed
-branch had matched is forgotten, products and quotients associate. Matching is written as generators, so a pattern that
-repeats itself (``redirect_to``) or a dominator's path may follow a program to any depth.
+The rules are Relay's: one expression per pattern object unless a dominator's path is being
+followed, what a failed branch had matched is forgotten, products and quotients associate. Matching
+is written as generators, so a pattern that repeats itself (``redirect_to``) or a dominator's path
+may follow a program to any depth.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ class Matcher:
     # --- plain structure ------------------------------------------------------------------------
 
     def _alt(self, pattern: AltPattern, expr: Expr) -> Step[bool]:
-        return (yield self._visit(pattern.left, expr)) or (yield self._visit(pattern.right, expr))
+        if (yield self._visit(pattern.left, expr)):
+            return True
+        return (yield self._visit(pattern.right, expr))  # type: ignore[no-any-return]
 
     def _wildcard(self, pattern: WildcardPattern, expr: Expr) -> Step[bool]:
         if pattern.pattern is None:
@@ -269,23 +272,34 @@ class Matcher:
             return False
         follows = yield self._paths(pattern, expr)
         self._memoize = True
-        return follows and (yield self._dominates_parent(pattern, expr))
+        if not follows:
+            return False
+        return (yield self._dominates_parent(pattern, expr))  # type: ignore[no-any-return]
 
     def _paths(self, pattern: DominatorPattern, expr: Expr) -> Step[bool]:
-        """Every way up from ``expr`` goes through ``path`` calls to the one parent."""
+        """Every way up from ``expr`` goes through ``path`` calls to the one parent.
+
+        Inputs that have no inputs themselves (a bias) are no ways, but there must be at least one
+        way.
+        """
         callee = expr.op if isinstance(expr, Call) else None
+        ways = 0
         for node in self.graph[expr].inputs:
             if node.expr is callee:
                 continue
             self._memoize = True
             if (yield self._visit(pattern.parent, node.expr)):
-                return True
+                ways += 1
+                continue
             self._memoize = False
+            if not node.inputs:
+                continue
+            ways += 1
             if not (yield self._visit(pattern.path, node.expr)):
                 return False
             if not (yield self._paths(pattern, node.expr)):
                 return False
-        return True
+        return ways > 0
 
     def _dominates_parent(self, pattern: DominatorPattern, expr: Expr) -> Step[bool]:
         stack = [self.graph[expr]]
@@ -309,7 +323,7 @@ def _attribute_lookup(expr: Expr) -> _Lookup | None:
         attrs: Attrs | None = expr.attrs
         if attrs is None:
             return lambda name: (False, None)
-        return lambda name: (name in attrs, attrs.get(name))  # type: ignore[operator, attr-defined]
+        return lambda name: (name in attrs, attrs.get(name))
     return None
 
 

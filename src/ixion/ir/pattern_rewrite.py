@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 class DFPatternCallback:
     """A rewrite: a ``pattern``, set by the subclass, and what replaces a match of it.
 
-    ``require_type`` infers types before matching; ``rewrite_once`` retires the callback after the first round in which
-    it changed something.
+    ``require_type`` infers types before matching; ``rewrite_once`` retires the callback after the
+    first round in which it changed something.
     """
 
     def __init__(self, require_type: bool = False, rewrite_once: bool = False) -> None:
@@ -39,8 +39,8 @@ class DFPatternCallback:
     def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, list[Expr]]) -> Expr:
         """The replacement of a match.
 
-        ``pre`` is the matched expression, ``post`` the same with its inputs rewritten, and ``node_map`` has what each
-        part of the pattern matched, also rewritten.
+        ``pre`` is the matched expression, ``post`` the same with its inputs rewritten, and
+        ``node_map`` has what each part of the pattern matched, also rewritten.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define callback")
 
@@ -51,8 +51,8 @@ Callbacks = DFPatternCallback | Sequence[DFPatternCallback]
 def rewrite(callbacks: Callbacks, expr: Expr, mod: IRModule | None = None) -> Expr:
     """``expr`` with every match replaced, callback by callback, again until nothing changes.
 
-    ``mod`` has the functions that ``expr`` calls, for callbacks that require types. Raises PassError when callbacks
-    have run 100 times in all and still change something.
+    ``mod`` has the functions that ``expr`` calls, for callbacks that require types. Raises
+    PassError when callbacks have run 100 times in all and still change something.
     """
     todo = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     module = IRModule() if mod is None else mod
@@ -116,8 +116,8 @@ def partition(
 ) -> Expr:
     """``expr`` with each match lifted into a function of its inputs, called in its place.
 
-    The function has ``PartitionedFromPattern`` (the names of its operations) and ``attrs``. A match for which
-    ``check(expr)`` is false stays as it is.
+    The function has ``PartitionedFromPattern`` (the names of its operations) and ``attrs``. A match
+    for which ``check(expr)`` is false stays as it is.
     """
     if isinstance(pattern, FunctionPattern):
         _log.warning("a function that is not called cannot be partitioned: %s", pattern)

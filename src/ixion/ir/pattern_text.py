@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ixion.ir.op import Op
@@ -40,9 +40,7 @@ def _text(node: Any, open_nodes: set[int]) -> Step[str]:
     printer = _PRINTERS.get(type(node))
     text = type(node).__name__
     if printer is not None:
-        parts = []
-        for part in printer(node):
-            parts.append((yield _part(part, open_nodes)))
+        parts = yield _parts(printer(node), open_nodes)
         text = parts[0] if len(parts) == 1 else f"{text}({', '.join(parts)})"
     open_nodes.discard(id(node))
     return text
@@ -52,11 +50,16 @@ def _part(part: Any, open_nodes: set[int]) -> Step[str]:
     if isinstance(part, DFPattern):
         return (yield _text(part, open_nodes))  # type: ignore[no-any-return]
     if isinstance(part, tuple):
-        inner = []
-        for item in part:
-            inner.append((yield _part(item, open_nodes)))
-        return f"[{', '.join(inner)}]"
+        return f"[{', '.join((yield _parts(part, open_nodes)))}]"
     return part if isinstance(part, str) else str(part)
+
+
+def _parts(parts: Iterable[Any], open_nodes: set[int]) -> Step[list[str]]:
+    texts: list[str] = []
+    for part in parts:
+        text = yield _part(part, open_nodes)
+        texts.append(text)
+    return texts
 
 
 def _expr(node: ExprPattern) -> list[Any]:

@@ -1,6 +1,7 @@
 """Types for patterns that ask for them.
 
-Type inference is a pass and passes stand above this room, so whoever loads them hands the function in.
+Type inference is a pass and passes stand above this room, so whoever loads them hands the function
+in.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def _infer(module: IRModule) -> IRModule:
 
 
 def type_of(expr: Expr) -> Type | None:
-    """The type of an expression, inferred on the spot where it has none yet; None for an operator."""
+    """The type of an expression, inferred on the spot where it has none yet; None for an
+    operator.
+    """
     found = expr.checked_type_or_none
     if found is not None or isinstance(expr, Op):
         return found
@@ -52,7 +55,7 @@ def with_types(expr: Expr, module: IRModule) -> Expr:
         function = Function(free_vars(expr), expr, None, free_type_vars(expr, module))
     whole = module.clone()
     whole[name] = function
-    typed = _infer(whole)[name]
+    typed: Function = _infer(whole)[name]
     return typed if isinstance(expr, Function) else typed.body
 
 

@@ -1,7 +1,7 @@
 """Relay's text form of expressions, types and modules.
 
-What ``astext`` prints, ``parse`` reads back to a structurally equal program. Printing never recurses in Python over
-the depth of a program and takes time linear in the length of the text.
+What ``astext`` prints, ``parse`` reads back to a structurally equal program. Printing never
+recurses in Python over the depth of a program and takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ def astext(
 ) -> str:
     """The text of a module, expression, type or pattern, with the version line.
 
-    With ``show_meta_data`` what has no syntax (constants that are no scalars, symbolic dimensions, foreign attributes)
-    follows as JSON in a ``#[metadata]`` section, so the text stands alone. ``constants`` keeps the constants by
-    reference instead: they are entered in the table, the text names them, and
-    ``parse(text, init_meta_table=table)`` finds the same nodes, so a round trip costs nothing per weight byte.
-    ``annotate(expr)`` replaces the type and span comment after an expression.
+    With ``show_meta_data`` what has no syntax (constants that are no scalars, symbolic dimensions,
+    foreign attributes) follows as JSON in a ``#[metadata]`` section, so the text stands alone.
+    ``constants`` keeps the constants by reference instead: they are entered in the table, the text
+    names them, and ``parse(text, init_meta_table=table)`` finds the same nodes, so a round trip
+    costs nothing per weight byte. ``annotate(expr)`` replaces the type and span comment after an
+    expression.
     """
     return f'#[version = "{SEMVER}"]\n' + _Printer(show_meta_data, annotate, constants).text(node)
 

@@ -1,8 +1,8 @@
 """Text of expressions: what is inlined, what becomes ``%n``, where a scope's lines go.
 
-An expression is written where it is used if it is a leaf, or if it ends a scope and has one user. Any other gets a
-graph variable, bound in the innermost open scope just before its first use. So no line holds more than one operation,
-and only scopes nest.
+An expression is written where it is used if it is a leaf, or if it ends a scope and has one user.
+Any other gets a graph variable, bound in the innermost open scope just before its first use. So no
+line holds more than one operation, and only scopes nest.
 """
 
 from __future__ import annotations
@@ -320,7 +320,8 @@ class ExprPrinter:
         assert isinstance(node, (PatternConstructor, PatternTuple))
         texts = []
         for inner in node.patterns:
-            texts.append((yield self._pattern(inner)))
+            text = yield self._pattern(inner)
+            texts.append(text)
         listed = f"({', '.join(texts)})"
         if isinstance(node, PatternTuple):
             return listed

@@ -9,8 +9,9 @@ from typing import Any
 class MetaTable(Mapping[str, Sequence[Any]]):
     """Nodes by type key and index, each once.
 
-    One table may serve several texts: printed with ``astext(..., constants=table)``, every large constant is entered here
-    instead of being written out, and ``parse(text, init_meta_table=table)`` finds the very same node again.
+    One table may serve several texts: printed with ``astext(..., constants=table)``, every large
+    constant is entered here instead of being written out, and ``parse(text,
+    init_meta_table=table)`` finds the very same node again.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Text in pieces, put together once.
 
-A program may nest as deep as it likes, so the text of an inner scope is not copied into the outer one: pieces refer to
-pieces, and ``render`` walks them on a list. Beyond ``MAX_INDENT`` levels lines are indented no further, or the text of a
-deep program would be made of blanks.
+A program may nest as deep as it likes, so the text of an inner scope is not copied into the outer
+one: pieces refer to pieces, and ``render`` walks them on a list. Beyond ``MAX_INDENT`` levels lines
+are indented no further, or the text of a deep program would be made of blanks.
 """
 
 from __future__ import annotations

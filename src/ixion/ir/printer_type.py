@@ -66,7 +66,8 @@ class TypePrinter:
     def _list(self, nodes: tuple[Type, ...]) -> Step[str]:
         texts = []
         for node in nodes:
-            texts.append((yield self._step(node)))
+            text = yield self._step(node)
+            texts.append(text)
         return ", ".join(texts)
 
     def _tuple(self, node: TupleType) -> Step[str]:
@@ -74,8 +75,8 @@ class TypePrinter:
         return f"({inner}{',' if len(node.fields) == 1 else ''})"
 
     def _name(self, node: TypeVar | GlobalTypeVar) -> Step[str]:
+        yield from ()
         return node.name_hint
-        yield
 
     def _call(self, node: TypeCall) -> Step[str]:
         head = yield self._step(node.func)

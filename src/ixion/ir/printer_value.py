@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,8 +25,8 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 
 def float_digits(value: float, short: str) -> str:
     """Decimal digits that read back as ``value``: six where they suffice, else ``short``."""
-    if value != value or value in (float("inf"), float("-inf")):
-        return {"inf": "inf", "-inf": "-inf"}.get(str(value), "nan")
+    if not math.isfinite(value):
+        return str(value)
     six = f"{value:g}"
     return six if float(six) == value else short
 
@@ -44,11 +45,11 @@ def scalar_text(constant: Constant) -> str | None:
     if dtype in _INT_SUFFIX:
         return f"{int(data)}{_INT_SUFFIX[dtype]}"
     suffix = _FLOAT_SUFFIX.get(dtype)
-    value = float(data) if suffix is not None else float("nan")
-    if value != value:
+    if suffix is None or np.isnan(data):
         return None
-    if value in (float("inf"), float("-inf")):
-        return f"{'-' if value < 0 else ''}inff{suffix[1:] if suffix else ''}"
+    value = float(data)
+    if math.isinf(value):
+        return f"{value}{suffix}"
     six = f"{value:g}"
     exact = bool(np.asarray(six, dtype=data.dtype) == data)
     return f"{six if exact else str(data[()])}{suffix}"
@@ -62,7 +63,8 @@ def is_key(name: str) -> bool:
 class ValuePrinter:
     """Prints attribute values; what has no literal goes to ``meta``.
 
-    Without ``show_meta`` nested attributes, maps and global variables are shown in place, for reading only.
+    Without ``show_meta`` nested attributes, maps and global variables are shown in place, for
+    reading only.
     """
 
     def __init__(self, meta: MetaTable, show_meta: bool) -> None:

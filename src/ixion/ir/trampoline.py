@@ -1,7 +1,8 @@
 """Mutual recursion without Python's stack.
 
-Grammar and printer functions that may nest as deep as a program does are generators: instead of calling one another
-they yield the generator to run, and receive its result. ``run`` keeps them on a list.
+Grammar and printer functions that may nest as deep as a program does are generators: instead of
+calling one another they yield the generator to run, and receive its result. ``run`` keeps them on a
+list.
 """
 
 from __future__ import annotations

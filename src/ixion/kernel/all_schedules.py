@@ -7,9 +7,10 @@ from ixion.kernel import (
     schedule_generic,
     schedule_pool,
     schedule_softmax,
+    schedule_winograd,
 )
 
 __all__ = [
     "schedule_concat", "schedule_conv", "schedule_dense", "schedule_generic", "schedule_pool",
-    "schedule_softmax",
+    "schedule_softmax", "schedule_winograd",
 ]  # fmt: skip

@@ -16,3 +16,5 @@ from ixion.op import dense, reduce, softmax
 from ixion.op import norm
 from ixion.op import join, slice
 from ixion.op import index, scatter
+from ixion.op import create, expand, tile
+from ixion.op import resize

@@ -36,7 +36,7 @@ class TakeAttrs(Attrs):
 
 @register_attrs("relay.attrs.GatherAttrs")
 class GatherAttrs(Attrs):
-    axis: int = attr(0, "axis to pick from")
+    axis: int = attr(doc="axis to pick from")
 
 
 @register_attrs("relay.attrs.GatherNDAttrs")

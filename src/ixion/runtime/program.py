@@ -198,5 +198,7 @@ def settled(arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
 
 
 def _is_settled(array: npt.NDArray[Any]) -> bool:
+    if array.nbytes == 0:
+        return True
     contiguous = array.flags.c_contiguous and not array.flags.writeable
     return contiguous and array.ctypes.data % ALIGNMENT == 0

@@ -44,6 +44,8 @@ Array = npt.NDArray[Any]
 
 _MAGIC = b"IXPROG\x00\x01"
 _PREFIX = struct.Struct("<8sQQ32s")
+# What reading a header raises when it does not say what it should.
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 def save_program(program: Program, path: str | Path) -> None:
@@ -79,7 +81,7 @@ def load_program(path: str | Path, verify: bool = False) -> Program:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return _decode(data, verify)
-    except (OSError, IxionError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (IxionError, OSError, *_MALFORMED) as error:
         message = error.message if isinstance(error, IxionError) else f"{error!r}"
         raise CacheError(f"not a usable program file: {message}", where=str(path)) from error
 

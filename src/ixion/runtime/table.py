@@ -21,6 +21,8 @@ from ixion.runtime.program import Program, Slot, Step
 
 #: Nanoseconds of one thread's work below which a further thread is not worth a barrier.
 SHARE = 2_000.0
+#: Nanoseconds of work to share below which a run does not wake anybody.
+WAKE = 20_000.0
 #: Weight of a step of unknown cost: the clock is read after this many of them.
 _UNKNOWN_WEIGHT = CLOCK_WEIGHT // 16
 
@@ -48,7 +50,7 @@ def build_table(program: Program, address: Callable[[str], int], threads: int) -
     """
     slots, windows = _windows(program.steps)
     words = np.zeros((len(program.steps) + 1, STEP_WORDS), np.int64)
-    limits = [_limit(step, threads) for step in program.steps]
+    limits = _limits(program.steps, threads)
     barriers = _barriers(program.steps, limits)
     for number, step in enumerate(program.steps):
         row = words[number]
@@ -73,6 +75,15 @@ def _windows(steps: Sequence[Step]) -> tuple[tuple[Slot, ...], tuple[int, ...]]:
             slots.extend(step.slots)
         windows.append(known[step.slots])
     return tuple(slots), tuple(windows)
+
+
+def _limits(steps: Sequence[Step], threads: int) -> list[int]:
+    """Most threads for each step; one everywhere if there is too little to share in all."""
+    limits = [_limit(step, threads) for step in steps]
+    shared = [step.cost for step, limit in zip(steps, limits, strict=True) if limit > 1]
+    if all(cost > 0 for cost in shared) and sum(shared) < WAKE:
+        return [min(limit, 1) for limit in limits]
+    return limits
 
 
 def _limit(step: Step, threads: int) -> int:

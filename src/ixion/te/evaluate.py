@@ -54,7 +54,8 @@ def _safe_div(fn: Callable[[Any, Any], Any]) -> Callable[[Array, Array], Array]:
 def _truncdiv(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.asarray(np.trunc(a / b))
-    return np.asarray((np.abs(a) // np.abs(b)) * (np.sign(a) * np.sign(b)))
+    floor = a // b
+    return np.asarray(floor + ((a - floor * b != 0) & ((a < 0) != (b < 0))).astype(a.dtype))
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -96,15 +97,19 @@ _INTRINSIC: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "round": np.rint,
     "neg": np.negative, "not": np.invert, "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)), "softplus": _softplus, "erf": _erf,
-    "pow": np.power, "fma": lambda a, b, c: a * b + c, "popcount": np.bitwise_count,
+    "pow": np.power, "fma": lambda a, b, c: a * b + c, "popcount": lambda a: np.bitwise_count(a.view(f"u{a.dtype.itemsize}")),
 }  # fmt: skip
 # Exact on their own dtype; every other intrinsic is computed in float64 and rounded once.
 _EXACT = frozenset(("abs", "neg", "not", "sign", "floor", "ceil", "trunc", "round", "popcount"))
+
+_ROUNDING = frozenset(("floor", "ceil", "trunc", "round"))
 
 
 def apply_intrinsic(name: str, args: Sequence[Array]) -> Array:
     """One intrinsic on numpy arrays: float64 inside, rounded to the argument's dtype."""
     dtype = args[0].dtype
+    if dtype.kind in "iub" and name in _ROUNDING:
+        return args[0]
     with np.errstate(all="ignore"):
         if name in _EXACT or dtype.kind in "iub":
             out = np.asarray(_INTRINSIC[name](*args))
@@ -116,7 +121,7 @@ def apply_intrinsic(name: str, args: Sequence[Array]) -> Array:
 def apply_cast(a: Array, dtype: str) -> Array:
     """Conversion with the meaning of ``te.Cast``: truncating, saturating, NaN to 0."""
     target = to_numpy(dtype)
-    if a.dtype.kind != "f" or target.kind not in "iu":
+    if a.dtype.kind not in "fV" or target.kind not in "iu":  # V: ml_dtypes
         with np.errstate(all="ignore"):
             return a.astype(target)
     info = np.iinfo(target)

@@ -6,13 +6,24 @@ from ixion.compat.tvm import _protocol
 
 _protocol.install()
 
-from ixion.compat.tvm import _ffi, error, ir, nd, runtime, te, tir, transform  # noqa: E402
+from ixion.compat.tvm import (  # noqa: E402  # noqa: E402
+    _ffi,
+    error,
+    ir,
+    nd,
+    relay,
+    runtime,
+    target,
+    te,
+    testing,
+    tir,
+    transform,
+)
 from ixion.compat.tvm._ffi import get_global_func, register_func, register_object  # noqa: E402
 from ixion.compat.tvm.error import TVMError  # noqa: E402
 from ixion.compat.tvm.ir import IRModule  # noqa: E402
 from ixion.compat.tvm.nd import cpu, device  # noqa: E402
 from ixion.compat.tvm.runtime import DataType, Object  # noqa: E402
-from ixion.compat.tvm import relay, target, testing  # noqa: E402
 
 __version__ = "0.19.0"
 

@@ -1,7 +1,7 @@
 """Where Relay's object protocol differs from Ixion's in ways that programs see.
 
-Installed once, when the adapter is imported: a constant's data is an ``NDArray`` (``.numpy()``), and what a module
-lists is a Map whose items can be indexed.
+Installed once, when the adapter is imported: a constant's data is an ``NDArray`` (``.numpy()``),
+and what a module lists is a Map whose items can be indexed.
 """
 
 from __future__ import annotations

@@ -16,23 +16,24 @@ class Device(NamedTuple):
     device_type: int
     device_id: int
 
-    kDLCPU = 1  # noqa: N815 - TVM's name
-
     def __str__(self) -> str:
-        return f"{'cpu' if self.device_type == self.kDLCPU else self.device_type}({self.device_id})"
+        return f"{'cpu' if self.exist else self.device_type}({self.device_id})"
 
     @property
     def exist(self) -> bool:
         """Whether the device can be used here."""
-        return self.device_type == self.kDLCPU
+        return self.device_type == _CPU
 
 
 def cpu(dev_id: int = 0) -> Device:
     """The CPU."""
-    return Device(1, dev_id)
+    return Device(_CPU, dev_id)
 
 
-_TYPES = {"cpu": 1, "llvm": 1, "stackvm": 1, "cuda": 2, "gpu": 2, "opencl": 4, "vulkan": 7, "metal": 8}
+_CPU = 1  # DLPack's number
+_TYPES = {
+    "cpu": 1, "llvm": 1, "stackvm": 1, "cuda": 2, "gpu": 2, "opencl": 4, "vulkan": 7, "metal": 8,
+}  # fmt: skip
 
 
 def device(dev_type: str | int, dev_id: int = 0) -> Device:
@@ -55,7 +56,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
     asnumpy = numpy
 
     @property
-    def device(self) -> Device:
+    def device(self) -> Device:  # type: ignore[override]
         """Where the data is."""
         return cpu()
 
@@ -82,7 +83,9 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return array(self)
 
 
-def array(arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
+def array(
+    arr: npt.ArrayLike, device: Device | None = None, mem_scope: str | None = None
+) -> NDArray:
     """A copy of ``arr`` as an NDArray."""
     return np.array(arr).view(NDArray)
 

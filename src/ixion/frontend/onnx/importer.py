@@ -11,7 +11,7 @@ import numpy as np
 from ixion import op
 from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
 from ixion.base.span import Span
-from ixion.frontend.binding import Shape, bind_sizes, symbol
+from ixion.frontend.binding import bind_sizes, symbol
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.onnx.convert import Site, converter, dtype_of
 from ixion.frontend.onnx.families import load_families
@@ -54,6 +54,11 @@ def import_model(model: Model, name: str, shapes: Shapes | None = None) -> IRMod
     return _Importer(model, name).module(shapes)
 
 
+def onnx_inputs(path: str | Path) -> dict[str, TensorType]:
+    """Types of an ONNX file's inputs by name, in order, with symbols for open sizes."""
+    return _stated_inputs(read_model(path).graph, Path(path).name)
+
+
 class _Importer:
     def __init__(self, model: Model, name: str) -> None:
         self.model = model
@@ -71,6 +76,7 @@ class _Importer:
                 found=str(self.model.opset()),
                 hint="convert it with onnx.version_converter",
             )
+        self._refuse_unknown(graph)
         scope, params = self._inputs(graph, shapes)
         outputs = self._graph(graph, scope, self.model.opsets, 0)
         if self.refused:
@@ -84,29 +90,36 @@ class _Importer:
         }
         return IRModule({"main": Function(params, body.expr, body.type)}, attrs=names)
 
+    def _refuse_unknown(self, graph: Graph) -> None:
+        """Operators without an import, all at once: also those that only others would reach."""
+        rows = []
+        pending = [graph]
+        while pending:
+            inner = pending.pop()
+            for node in inner.nodes:
+                pending.extend(_graphs(node))
+                if not self._has_import(node):
+                    rows.append((_full_name(node), 1, [self._place(node)]))
+        if rows:
+            raise UnsupportedOpError(gathered(rows), where=self.name)
+
+    def _has_import(self, node: Node) -> bool:
+        if (node.domain, node.op_type, node.overload) in self.model.functions:
+            return True
+        opset = self.model.opset(node.domain)
+        return bool(converter(node.op_type, node.domain, opset) or _same_name(node))
+
     def _inputs(self, graph: Graph, shapes: Shapes | None) -> tuple[dict[str, Term], list[Var]]:
-        values = [value for value in graph.inputs if value.name not in graph.initializers]
-        sizes: dict[str, Shape] = {}
-        for value in values:
-            if value.kind != "tensor" or value.shape is None:
-                raise ModelFormatError(
-                    f"the input {value.name!r} is not a tensor of known rank",
-                    where=self.name,
-                    hint="set the input's shape and export again",
-                )
-            sizes[value.name] = tuple(
-                dim if isinstance(dim, int) else symbol(dim or f"{value.name}_{axis}")
-                for axis, dim in enumerate(value.shape)
-            )
-        bound = bind_sizes(sizes, shapes)
+        stated = _stated_inputs(graph, self.name)
+        bound = bind_sizes({name: kind.shape for name, kind in stated.items()}, shapes)
         scope: dict[str, Term] = {}
         params = []
-        for value in values:
-            kind = TensorType(bound[value.name], dtype_of(value.elem_type))
-            param = Var(value.name, kind, span=Span(f"{self.name}:{value.name}"))
+        for name, open_kind in stated.items():
+            kind = TensorType(bound[name], open_kind.dtype)
+            param = Var(name, kind, span=Span(f"{self.name}:{name}"))
             param._set_checked_type(kind)
             params.append(param)
-            scope[value.name] = Term(param, kind)
+            scope[name] = Term(param, kind)
         return scope, params
 
     def _graph(
@@ -208,19 +221,53 @@ class _Importer:
         return [scope[name] for name in function.outputs if name in scope]
 
 
+def _stated_inputs(graph: Graph, name: str) -> dict[str, TensorType]:
+    """Types of the inputs as the file states them; weights listed among them are left out."""
+    found: dict[str, TensorType] = {}
+    for value in graph.inputs:
+        if value.name in graph.initializers:
+            continue
+        if value.kind != "tensor" or value.shape is None:
+            raise ModelFormatError(
+                f"the input {value.name!r} is not a tensor of known rank",
+                where=name,
+                hint="set the input's shape and export again",
+            )
+        sizes = tuple(
+            dim if isinstance(dim, int) else symbol(dim or f"{value.name}_{axis}")
+            for axis, dim in enumerate(value.shape)
+        )
+        found[value.name] = TensorType(sizes, dtype_of(value.elem_type))
+    return found
+
+
 def _one_to_one(site: Site) -> Term:
     """The operator that states this ONNX name for itself, attributes carried over by name."""
     node = site.node
-    name = op.by_onnx_name(f"{node.domain}::{node.op_type}" if node.domain else node.op_type)
-    if name is None and node.domain:
-        name = op.by_onnx_name(node.op_type)
+    name = _same_name(node)
     if name is None:
-        full = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        raise UnsupportedOpError([(full, 1, [site.place])])
+        raise UnsupportedOpError([(_full_name(node), 1, [site.place])])
     operator = Op.get(name)
     attributes = {key: _plain(site.attr(key)) for key in node.attributes}
     attrs = None if operator.attrs_type is None else operator.attrs_type(**attributes)
     return site.emit.apply(operator, attrs, site.present())
+
+
+def _full_name(node: Node) -> str:
+    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+
+
+def _same_name(node: Node) -> str | None:
+    return op.by_onnx_name(_full_name(node)) or op.by_onnx_name(node.op_type)
+
+
+def _graphs(node: Node) -> list[Graph]:
+    """Graphs in the attributes of a node."""
+    found: list[Graph] = []
+    for value in node.attributes.values():
+        items = value if isinstance(value, list) else [value]
+        found.extend(item for item in items if isinstance(item, Graph))
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -272,10 +319,8 @@ def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
 def _used(node: Node) -> list[str]:
     """Names a node reads: its inputs, and what the graphs in its attributes take from outside."""
     names = [name for name in node.inputs if name]
-    for value in node.attributes.values():
-        for graph in value if isinstance(value, list) else [value]:
-            if isinstance(graph, Graph):
-                names.extend(_captured(graph))
+    for graph in _graphs(node):
+        names.extend(_captured(graph))
     return names
 
 

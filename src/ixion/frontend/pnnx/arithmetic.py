@@ -184,7 +184,7 @@ def binary(emit: Emitter, name: str, a: Item, b: Item) -> Term:
 
 
 def power(emit: Emitter, a: Item, b: Item) -> Term:
-    """a ** b. The exponents 2, 3, 0.5 and -1 are taken apart, as torch does: they are exact then."""
+    """Raise a to b; the exponents 2, 3, 0.5 and -1 are taken apart, as torch does."""
     if isinstance(a, Term) and isinstance(b, (int, float)) and not isinstance(b, bool):
         (x,) = promoted(emit, [a], floating=isinstance(b, float))
         if b == 2:
@@ -200,7 +200,7 @@ def power(emit: Emitter, a: Item, b: Item) -> Term:
 
 
 def floor_divide(emit: Emitter, a: Term, b: Term) -> Term:
-    """torch's `a // b`: on floats (a - a % b) / b rounded, so 10 // 0.1 is 99 as in Python."""
+    """As torch's `a // b`: on floats (a - a % b) / b rounded, so 10 // 0.1 is 99 as in Python."""
     if not dtypes.is_float(a.dtype):
         return emit.call("floor_divide", a, b)
     rest = emit.call("floor_mod", a, b)

@@ -137,6 +137,26 @@ class Site:
         """A weight, None if the line lists none."""
         return self.weight(key, dtype) if self.has_weight(key) else None
 
+    def narrowed(self, x: Term) -> tuple[Term, str | None]:
+        """The input as a module with half-precision weights sees it, and the weights' dtype.
+
+        The converter drops the casts around such a module and states its tensors as float32. Its
+        numbers are still those of the narrow dtype: inputs are rounded to it here, and outputs by
+        `rounded`; between them the product is as wide as the input.
+        """
+        shape = self.op.weights.get("weight")
+        narrow = shape.dtype if shape else x.dtype
+        if narrow not in ("float16", "bfloat16") or x.dtype == narrow:
+            return x, None
+        rough = self.call("cast", x, dtype=narrow)
+        return self.call("cast", rough, dtype=x.dtype), narrow
+
+    def rounded(self, x: Term, narrow: str | None) -> Term:
+        """A result rounded to a dtype and widened again; x itself for None."""
+        if narrow is None:
+            return x
+        return self.call("cast", self.call("cast", x, dtype=narrow), dtype=x.dtype)
+
     def dims(self, name: str, default: Any = _MISSING) -> list[Dim]:
         """An argument that is a list of sizes; one number is a list of one."""
         found = self.arg(name, default)

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ixion import op as ops
-from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim, SymVar
 from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
 from ixion.base.span import Span
-from ixion.frontend.binding import Shape, bind_sizes
+from ixion.frontend.binding import bind_sizes
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.order import in_order
 from ixion.frontend.pnnx.archive import Archive
@@ -49,6 +48,11 @@ def load_pnnx(path: str | Path, shapes: Shapes | None = None) -> IRModule:
         return _Importer(network, path.name, archive).module(shapes)
 
 
+def pnnx_inputs(path: str | Path) -> dict[str, TensorType]:
+    """Types of a `.param` file's inputs by name, in order, with symbols for open sizes."""
+    return _stated_inputs(read_param(path), Path(path).name)
+
+
 class _Importer:
     def __init__(self, network: Network, name: str, archive: Archive | None) -> None:
         self.network = network
@@ -62,6 +66,7 @@ class _Importer:
     def module(self, shapes: Shapes | None) -> IRModule:
         operators = self.network.operators
         self._refuse_control()
+        self._refuse_unknown()
         order = in_order(
             [operator.inputs for operator in operators],
             [operator.outputs for operator in operators],
@@ -107,26 +112,27 @@ class _Importer:
                 "torch.jit.trace instead of torch.jit.script",
             )
 
+    def _refuse_unknown(self) -> None:
+        """Operators without an import, all at once: also those that only others would reach."""
+        special = (_INPUT, _OUTPUT)
+        rows = [
+            (operator.kind, 1, [self._place(operator)])
+            for operator in self.network.operators
+            if operator.kind not in special
+            and converter(operator.kind) is None
+            and ops.by_pnnx_name(operator.kind) is None
+        ]
+        if rows:
+            raise UnsupportedOpError(gathered(rows), where=self.name)
+
     def _place(self, operator: Operator) -> str:
         return f"{self.name}:{operator.line} {operator.kind} {operator.name}"
 
     def _inputs(self, shapes: Shapes | None) -> list[Var]:
+        stated = _stated_inputs(self.network, self.name)
+        bound = bind_sizes({name: kind.shape for name, kind in stated.items()}, shapes)
         lines = [operator for operator in self.network.operators if operator.kind == _INPUT]
-        sizes: dict[str, Shape] = {}
-        kinds: dict[str, str] = {}
-        for number, operator in enumerate(lines):
-            if len(operator.outputs) != 1 or operator.name in sizes:
-                raise ModelFormatError("a broken input", where=self._place(operator))
-            # A scalar input has no shape in the file.
-            shape = operator.shapes.get(operator.outputs[0])
-            known = shape.dims if shape else ()
-            sizes[operator.name] = tuple(
-                SymVar(f"in{number}_{axis}") if dim is None else dim
-                for axis, dim in enumerate(known)
-            )
-            kinds[operator.name] = (shape.dtype if shape else "") or "float32"
-        bound = bind_sizes(sizes, shapes)
-        return [self._param(line, bound[line.name], kinds[line.name]) for line in lines]
+        return [self._param(line, bound[line.name], stated[line.name].dtype) for line in lines]
 
     def _param(self, operator: Operator, shape: tuple[Dim, ...], dtype: str) -> Var:
         dtypes.to_numpy(dtype)
@@ -146,9 +152,9 @@ class _Importer:
         try:
             site = Site(operator, items, fixed, self.emit, place, self._weight)
             convert = converter(operator.kind)
-            made = convert(site) if convert else _one_to_one(site)
-            outputs = [made] if len(operator.outputs) == 1 else made
-            for name, item in zip(operator.outputs, outputs, strict=True):
+            made: Item = convert(site) if convert else _one_to_one(site)
+            results: list[Item] = [made] if len(operator.outputs) == 1 else list(made)
+            for name, item in zip(operator.outputs, results, strict=True):
                 self.items[name] = self._declared(operator, name, item)
         except UnsupportedOpError as error:
             self.refused.extend((name, count, list(at)) for name, count, at in error.ops)
@@ -165,18 +171,11 @@ class _Importer:
         shape = operator.shapes.get(name)
         if not isinstance(item, Term) or shape is None or not shape.dtype:
             return item
-        static = all(isinstance(dim, int) for dim in item.shape)
-        if static and None not in shape.dims and item.shape != shape.dims:
-            self._check_shape(operator, item, shape.dims)
         if item.dtype == shape.dtype:
             return item
         if dtypes.is_float(item.dtype) != dtypes.is_float(shape.dtype) and operator.weights:
             return item
         return cast(self.emit, item, shape.dtype)
-
-    def _check_shape(self, operator: Operator, item: Term, stated: tuple[Any, ...]) -> None:
-        # With other input sizes than the file's the stated shapes are those of its own sizes.
-        del operator, item, stated
 
     def _weight(self, operator: Operator, key: str) -> np.ndarray[Any, Any]:
         assert self.archive is not None
@@ -211,6 +210,23 @@ class _Importer:
             raise
 
 
+def _stated_inputs(network: Network, name: str) -> dict[str, TensorType]:
+    """Types of the inputs as the file states them; a scalar input has no shape there."""
+    found: dict[str, TensorType] = {}
+    for operator in network.operators:
+        if operator.kind != _INPUT:
+            continue
+        if len(operator.outputs) != 1 or operator.name in found:
+            raise ModelFormatError("a broken input", where=f"{name}:{operator.line}")
+        shape = operator.shapes.get(operator.outputs[0])
+        sizes = tuple(
+            SymVar(f"in{len(found)}_{axis}") if dim is None else dim
+            for axis, dim in enumerate(shape.dims if shape else ())
+        )
+        found[operator.name] = TensorType(sizes, (shape.dtype if shape else "") or "float32")
+    return found
+
+
 def _one_to_one(site: Site) -> Term:
     """The operator that states this PNNX name for itself; parameters carry over by name."""
     name = ops.by_pnnx_name(site.op.kind)
@@ -238,8 +254,3 @@ def _occurrences(operators: Sequence[Operator]) -> dict[int, int]:
             before[operator.line] = seen.get(operator.name, 0)
             seen[operator.name] = before[operator.line] + 1
     return before
-
-
-def is_static(item: Item) -> bool:
-    """Whether a size is a number now."""
-    return isinstance(item, int) and dims.is_dim(item)

@@ -28,7 +28,7 @@ DTYPES = {
 }  # fmt: skip
 
 #: Kept as text: these hold expressions, which are not parameter values.
-_RAW_KEYS = ("expr", "indices", "equation")
+_RAW_KEYS = ("expr", "equation")
 _SHAPE = re.compile(r"\(([^()]*)\)([a-z0-9]*)")
 _MOST_BYTES = 1 << 28
 _MOST_DIMS = 32

@@ -6,6 +6,12 @@ from ixion.base.span import SequentialSpan, SourceName, Span
 from ixion.compat.tvm import transform
 from ixion.compat.tvm._protocol import ItemMap
 from ixion.compat.tvm.ir import attrs, base, container, diagnostics, expr, instrument, type
+from ixion.compat.tvm.ir.structural import (
+    assert_structural_equal,
+    get_first_structural_mismatch,
+    structural_equal,
+    structural_hash,
+)
 from ixion.compat.tvm.tir.expr import FloatImm, IntImm, PrimExpr
 from ixion.ir import (
     Attrs,
@@ -36,17 +42,13 @@ from ixion.ir import (
     TypeKind,
     TypeRelation,
     TypeVar,
-    assert_structural_equal,
-    get_first_structural_mismatch,
     load_json,
     make_node,
     save_json,
-    structural_equal,
-    structural_hash,
 )
 from ixion.ir.op import register_op_attr
 
-Array = tuple
+Array = container.Array
 
 __all__ = [
     "Array", "Attrs", "BaseFunc", "Constructor", "DictAttrs", "EnvFunc", "FloatImm", "FuncType",

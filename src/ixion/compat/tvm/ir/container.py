@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ixion.ir import Map
 
-Array = tuple
+Array = tuple[Any, ...]
 
 __all__ = ["Array", "Map"]

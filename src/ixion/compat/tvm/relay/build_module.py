@@ -13,7 +13,7 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
 
     Names that no parameter has are ignored; ValueError where two parameters share one of the names.
     """
-    named = {}
+    named: dict[Any, Constant] = {}
     for param in func.params:
         if param.name_hint in params:
             if any(param.name_hint == other.name_hint for other in named):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 RANKS = range(7)
 
@@ -19,12 +20,12 @@ def definitions(dtype: str) -> str:
     """Relay text of the type ``tensor_<dtype>_t`` and the functions over it and lists of it."""
     name = f"tensor_{dtype}_t"
     constructors = _cases(f"tensor{n}_{dtype}({_type(n, dtype)})" for n in RANKS)
+    ranked = [f"tensor{n}_{dtype}" for n in RANKS]
     grown = _cases(
-        f"tensor{n}_{dtype}(%t) => tensor{n + 1}_{dtype}(expand_dims(%t, axis=0))" for n in RANKS[:-1]
+        f"{ctor}(%t) => {larger}(expand_dims(%t, axis=0))" for ctor, larger in pairwise(ranked)
     )
     joined = _cases(
-        f"(tensor{n}_{dtype}(%a), tensor{n}_{dtype}(%b)) => tensor{n}_{dtype}(concatenate((%a, %b)))"
-        for n in RANKS[1:]
+        f"({ctor}(%a), {ctor}(%b)) => {ctor}(concatenate((%a, %b)))" for ctor in ranked[1:]
     )
     unstacked = "".join(_unstack(n, dtype) for n in RANKS[1:])
     return f"""
@@ -56,7 +57,9 @@ def @tensor_array_read_{dtype}(%array: List[{name}[]], %index: int32) -> {name}[
   @nth(%array, %index)
 }}
 
-def @tensor_array_write_{dtype}(%array: List[{name}[]], %index: int32, %v: {name}[]) -> List[{name}[]] {{
+def @tensor_array_write_{dtype}(
+  %array: List[{name}[]], %index: int32, %v: {name}[]
+) -> List[{name}[]] {{
   @update(%array, %index, %v)
 }}
 
@@ -65,7 +68,8 @@ def @tensor_array_concat_{dtype}(%array: List[{name}[]]) -> {name}[] {{
   match (%array) {{
     Nil => tensor_nil_{dtype},
     Cons(%only, Nil) => %only,
-    Cons(%first, %others) => @tensor_concatenate_{dtype}(%first, @tensor_array_concat_{dtype}(%others)),
+    Cons(%first, %others) =>
+      @tensor_concatenate_{dtype}(%first, @tensor_array_concat_{dtype}(%others)),
   }}
 }}
 

@@ -19,14 +19,14 @@ from ixion.transform import (
 )
 
 
-def AnnotateSpans() -> Pass:  # noqa: N802 - Relay's name
+def AnnotateSpans() -> Pass:
     """A pass that prints the module and parses it back, so that everything has a span."""
 
-    @module_pass(opt_level=0, name="AnnotateSpans")
     def annotate(module: IRModule, context: PassContext) -> IRModule:
         return parse(module.astext(), "GeneratedSource")
 
-    return annotate  # type: ignore[no-any-return]
+    made: Pass = module_pass(annotate, opt_level=0, name="AnnotateSpans")
+    return made
 
 
 def __getattr__(name: str) -> Any:

@@ -64,7 +64,7 @@ def const(value: float, dtype: str | None = None, span: object = None) -> Number
     return FloatImm(dtype, value)
 
 
-def Var(name: str, dtype: str = "int32", span: object = None) -> SymExpr:  # noqa: N802
+def Var(name: str, dtype: str = "int32", span: object = None) -> SymExpr:
     """A symbolic integer."""
     return SymVar(name)
 

@@ -61,6 +61,6 @@ def count_ops(expr: Expr) -> dict[str, int]:
 
 __all__ = [
     "Prelude", "TensorType", "Tuple", "count_ops", "create_workload", "dcgan", "densenet", "dqn",
-    "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet", "rand", "resnet", "run_infer_type",
-    "run_opt_pass", "squeezenet", "synthetic", "vgg",
+    "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet", "rand", "resnet",
+    "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "vgg",
 ]  # fmt: skip

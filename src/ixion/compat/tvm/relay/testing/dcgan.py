@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ixion.op
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.op import nn
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -37,16 +37,15 @@ def get_net(
         code = var("data", shape=(batch_size, random_len), dtype=dtype)
     net = nn.relu(nn.dense(code, var("dense_weight"), units=4 * 4 * ngf * 8))
     grid = (-1, ngf * 8, 4, 4) if layout == "NCHW" else (-1, 4, 4, ngf * 8)
-    net = ixion.op.reshape(net, newshape=grid)
+    net = op.reshape(net, newshape=grid)
     for stage, factor in enumerate((4, 2, 1), start=2):
         net = _deconv(net, ngf * factor, layout, f"g{stage}_deconv")
-        net = nn.relu(
-            layers.batch_norm_infer(
-                net, epsilon=1e-5 + 1e-12, scale=False, axis=layout.index("C"),
-                name=f"g{stage}_batch_norm",
-            )  # fmt: skip
-        )
-    net = ixion.op.tanh(_deconv(net, oshape[0], layout, "g5_deconv"))
+        net = layers.batch_norm_infer(
+            net, epsilon=1e-5 + 1e-12, scale=False, axis=layout.index("C"),
+            name=f"g{stage}_batch_norm",
+        )  # fmt: skip
+        net = nn.relu(net)
+    net = op.tanh(_deconv(net, oshape[0], layout, "g5_deconv"))
     return layers.closed(net)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ixion.op
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.op import nn
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -57,7 +57,7 @@ def get_net(
     for block, count in enumerate(blocks):
         for number in range(count):
             made = _layer(net, growth, f"block{block}_layer{number}")
-            net = ixion.op.concatenate((net, made), axis=1)
+            net = op.concatenate((net, made), axis=1)
         channels += count * growth
         if block < len(blocks) - 1:
             channels //= 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ixion.op
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.op import nn
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -38,14 +38,15 @@ def _branch(net: Expr, convs: tuple[_Conv, ...], name: str) -> Expr:
 
 
 def _pool(net: Expr, kind: str, stride: int = 1, pad: int = 0) -> Expr:
-    options: dict[str, Any] = {"pool_size": (3, 3), "strides": (stride, stride), "padding": (pad, pad)}
+    options: dict[str, Any] = {"pool_size": (3, 3), "strides": (stride, stride)}
+    options["padding"] = (pad, pad)
     if kind == "avg":
         return nn.avg_pool2d(net, count_include_pad=True, **options)  # type: ignore[no-any-return]
     return nn.max_pool2d(net, **options)  # type: ignore[no-any-return]
 
 
 def _joined(*branches: Expr) -> Expr:
-    return ixion.op.concatenate(branches, axis=1)
+    return op.concatenate(branches, axis=1)  # type: ignore[no-any-return]
 
 
 def _square(net: Expr, projected: int, name: str) -> Expr:

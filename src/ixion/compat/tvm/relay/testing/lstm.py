@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ixion.op
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
 from ixion.ir import (
@@ -39,17 +39,17 @@ def lstm_cell(
     h2h = layers.dense_add_bias(hidden, weights[2], weights[3], units, name=f"{name}h2h")
     i2h = scope.let(("i2h", gates), i2h)
     h2h = scope.let(("h2h", gates), h2h)
-    total = scope.let(("gates", gates), ixion.op.add(i2h, h2h))
-    parts = ixion.op.split(total, indices_or_sections=4, axis=1).astuple()
+    total = scope.let(("gates", gates), op.add(i2h, h2h))
+    parts = op.split(total, indices_or_sections=4, axis=1).astuple()
     parts = scope.let(("slice_gates", TupleType((state,) * 4)), parts)
     part = [TupleGetItem(parts, index) for index in range(4)]
-    enter = scope.let(("in_gate", state), ixion.op.sigmoid(part[0]))
-    forget = scope.let(("forget_gate", state), ixion.op.sigmoid(part[1]))
-    change = scope.let(("in_transform", state), ixion.op.tanh(part[2]))
-    leave = scope.let(("out_gate", state), ixion.op.sigmoid(part[3]))
-    kept = ixion.op.multiply(forget, TupleGetItem(states, 1))
-    cell = scope.let(("next_c", state), ixion.op.add(kept, ixion.op.multiply(enter, change)))
-    out = scope.let(("next_h", state), ixion.op.multiply(leave, ixion.op.tanh(cell)))
+    enter = scope.let(("in_gate", state), op.sigmoid(part[0]))
+    forget = scope.let(("forget_gate", state), op.sigmoid(part[1]))
+    change = scope.let(("in_transform", state), op.tanh(part[2]))
+    leave = scope.let(("out_gate", state), op.sigmoid(part[3]))
+    kept = op.multiply(forget, TupleGetItem(states, 1))
+    cell = scope.let(("next_c", state), op.add(kept, op.multiply(enter, change)))
+    out = scope.let(("next_h", state), op.multiply(leave, op.tanh(cell)))
     scope.ret(scope.let(("ret", TupleType((state, TupleType((state, state))))), _result(out, cell)))
     return Function((inputs, states, *weights), scope.get())
 

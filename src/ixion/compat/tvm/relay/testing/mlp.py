@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 from ixion.compat.tvm.relay.op import nn
@@ -21,7 +22,7 @@ def get_net(
     shape = (batch_size, *image_shape)
     net = nn.batch_flatten(var("data", shape=shape, dtype=dtype))
     sizes = (math.prod(image_shape), 128, 64, num_classes)
-    for number, (inputs, units) in enumerate(zip(sizes, sizes[1:], strict=False), start=1):
+    for number, (inputs, units) in enumerate(pairwise(sizes), start=1):
         weight = var(f"fc{number}_weight", shape=(units, inputs), dtype=dtype)
         bias = var(f"fc{number}_bias", shape=(units,), dtype=dtype)
         net = layers.dense_add_bias(net, weight, bias, units, name=f"fc{number}")

@@ -58,7 +58,8 @@ def separable_conv_block(
     net = layers.conv2d(
         data, weight=var(f"{name}_weight", shape=shape, dtype=dtype), channels=depthwise_channels,
         groups=depthwise_channels, kernel_size=kernel_size, strides=(stride, stride),
-        padding=padding, data_layout=layout, kernel_layout=depthwise, name=f"{name}_depthwise_conv1",
+        padding=padding, data_layout=layout, kernel_layout=depthwise,
+        name=f"{name}_depthwise_conv1",
     )  # fmt: skip
     net = _normalised(net, layout, epsilon, f"{name}_bn1")
     net = layers.conv2d(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import ixion.op
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.op import nn
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -29,7 +29,8 @@ class _Builder:
         pad = kernel // 2
         return layers.conv2d(
             net, channels=channels, kernel_size=(kernel, kernel), strides=(stride, stride),
-            padding=(pad, pad), data_layout=self.layout, kernel_layout=self.kernel_layout, name=name,
+            padding=(pad, pad), data_layout=self.layout, kernel_layout=self.kernel_layout,
+            name=name,
         )  # fmt: skip
 
     def norm(self, net: Expr, name: str, **options: Any) -> Expr:
@@ -42,18 +43,17 @@ class _Builder:
     ) -> Expr:
         """A residual unit; the shortcut is a convolution unless the shapes are the ``same``."""
         start = nn.relu(self.norm(net, f"{name}_bn1"))
+        plan = [(channels, 3, stride), (channels, 3, 1)]
         if bottle_neck:
             inner = channels // 4
-            plan = ((inner, 1, stride), (inner, 3, 1), (channels, 1, 1))
-        else:
-            plan = ((channels, 3, stride), (channels, 3, 1))
+            plan = [(inner, 1, stride), (inner, 3, 1), (channels, 1, 1)]
         body = start
         for number, (width, kernel, step) in enumerate(plan, start=1):
             if number > 1:
                 body = nn.relu(self.norm(body, f"{name}_bn{number}"))
             body = self.conv(body, width, kernel, step, f"{name}_conv{number}")
         shortcut = net if same else self.conv(start, channels, 1, stride, f"{name}_sc")
-        return ixion.op.add(body, shortcut)
+        return op.add(body, shortcut)  # type: ignore[no-any-return]
 
 
 def _plan(num_layers: int, height: int) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
@@ -62,7 +62,8 @@ def _plan(num_layers: int, height: int) -> tuple[tuple[int, ...], tuple[int, ...
         deep = num_layers >= 50
         if num_layers not in _UNITS:
             raise ValueError(f"no experiments done on num_layers {num_layers}")
-        return _UNITS[num_layers], (64, 256, 512, 1024, 2048) if deep else (64, 64, 128, 256, 512), deep
+        filters = (64, 256, 512, 1024, 2048) if deep else (64, 64, 128, 256, 512)
+        return _UNITS[num_layers], filters, deep
     if (num_layers - 2) % 9 == 0 and num_layers >= 164:
         return ((num_layers - 2) // 9,) * 3, (16, 64, 128, 256), True
     if (num_layers - 2) % 6 == 0 and num_layers < 164:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.op import nn
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -24,12 +25,10 @@ def _conv(net: Expr, channels: int, kernel: int, padding: int, name: str) -> Exp
 
 
 def _fire(net: Expr, squeeze: int, name: str) -> Expr:
-    import ixion.op
-
     net = _conv(net, squeeze, 1, 0, f"{name}_input")
     left = _conv(net, squeeze * 4, 1, 0, f"{name}_left")
     right = _conv(net, squeeze * 4, 3, 1, f"{name}_right")
-    return ixion.op.concatenate((left, right), axis=1)
+    return op.concatenate((left, right), axis=1)  # type: ignore[no-any-return]
 
 
 def get_net(

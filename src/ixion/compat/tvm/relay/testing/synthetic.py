@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-import ixion.op
+from ixion.compat.tvm.relay import op
 from ixion.compat.tvm.relay.op import nn
 from ixion.compat.tvm.relay.testing import layers
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -15,7 +15,7 @@ from ixion.ir import Expr, Function, const, var
 
 def _weight(name: str, shape: tuple[int, ...], dtype: str, wtype: str | None) -> Expr:
     weight: Expr = var(name, shape=shape, dtype=wtype or dtype)
-    return ixion.op.cast(weight, dtype) if wtype is not None else weight
+    return op.cast(weight, dtype) if wtype is not None else weight
 
 
 def get_net(
@@ -25,13 +25,11 @@ def get_net(
 ) -> Function:
     """``wtype``, if given, is the dtype the weights are stored in."""
     data: Expr = var("data", shape=input_shape, dtype=dtype)
-    first = nn.relu(
-        nn.conv2d(
-            data, _weight("conv_weight", (3, 3, 3, 3), dtype, wtype), kernel_size=(3, 3),
-            channels=3, padding=(1, 1),
-        )  # fmt: skip
-    )
-    scaled = ixion.op.multiply(first, const(np.float32(2), dtype=dtype))
+    first = nn.conv2d(
+        data, _weight("conv_weight", (3, 3, 3, 3), dtype, wtype), kernel_size=(3, 3),
+        channels=3, padding=(1, 1),
+    )  # fmt: skip
+    scaled = op.multiply(nn.relu(first), const(np.float32(2), dtype=dtype))
     second = nn.conv2d(
         scaled, _weight("dwise_conv_weight", (3, 1, 3, 3), dtype, wtype), kernel_size=(3, 3),
         channels=3, groups=3, padding=(1, 1),

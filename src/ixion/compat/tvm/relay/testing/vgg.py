@@ -36,7 +36,7 @@ def get_net(
 ) -> Function:
     """ValueError for a depth other than 11, 13, 16 and 19."""
     if num_layers not in _LAYERS:
-        raise ValueError(f"Invalid num_layers {num_layers}. Choices are {', '.join(map(str, _LAYERS))}.")
+        raise ValueError(f"Invalid num_layers {num_layers}: one of {sorted(_LAYERS)} expected")
     net: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     for stage, count in enumerate(_LAYERS[num_layers], start=1):
         net = _stage(net, stage, count, batch_norm)

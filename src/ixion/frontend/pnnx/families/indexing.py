@@ -1,0 +1,256 @@
+"""Tensor.index, gather, scatter, slice assignment, arange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ixion.base.errors import ModelFormatError
+from ixion.frontend.build.movement import (
+    broadcast_to,
+    reshape,
+    slices,
+    take,
+    transpose,
+    wrapped,
+)
+from ixion.frontend.pnnx.arithmetic import evaluate
+from ixion.frontend.pnnx.convert import Site, converts
+from ixion.frontend.pnnx.expression import parse
+from ixion.frontend.pnnx.families.movement import Cut
+from ixion.frontend.pnnx.promote import Item, as_term, cast, promoted, torch_dtype
+from ixion.frontend.term import Term, static
+
+_AXES = tuple[int, Term]
+
+
+@converts("Tensor.index")
+def index(site: Site) -> Term:
+    """As torch's advanced indexing: lists broadcast together; adjacent ones stay where they are."""
+    x = site.x
+    stated = site.arg("expr")
+    if isinstance(stated, str):
+        stated = evaluate(site.emit, parse(stated, site.place), site.positional)
+    entries = stated if isinstance(stated, list) else [stated]
+    return indexed(site, x, _expanded(site, entries))
+
+
+def _expanded(site: Site, entries: list[Item]) -> list[Term | None]:
+    """An index per axis; a bool list of n axes becomes n lists of places."""
+    made: list[Term | None] = []
+    for entry in entries:
+        if entry is None:
+            made.append(None)
+            continue
+        term = entry if isinstance(entry, Term) else _listed(site, entry)
+        if term.dtype != "bool":
+            made.append(term)
+            continue
+        if not term.known or term.array is None:
+            site.unsupported("with a mask computed at run time")
+        made.extend(site.emit.constant(places, "int64") for places in np.nonzero(term.array))
+    return made
+
+
+def _listed(site: Site, entry: Item) -> Term:
+    values = np.asarray(entry)
+    if values.dtype.kind not in "bi":
+        raise ModelFormatError("an index that is no integer", found=repr(entry))
+    return site.emit.constant(values, "bool" if values.dtype.kind == "b" else "int64")
+
+
+def indexed(site: Site, x: Term, indices: list[Term | None]) -> Term:
+    """The elements that indices of several axes name together."""
+    chosen = [(axis, term) for axis, term in enumerate(indices) if term is not None]
+    if len(indices) > x.rank:
+        raise ModelFormatError(f"{len(indices)} indices for rank {x.rank}")
+    if not chosen:
+        return x
+    if len(chosen) == 1:
+        return take(site.emit, x, chosen[0][1], chosen[0][0])
+    axes = [axis for axis, _ in chosen]
+    rest = [axis for axis in range(x.rank) if axis not in axes]
+    moved = transpose(site.emit, x, [*axes, *rest])
+    sizes = [static(x.shape[axis]) for axis in axes]
+    flat = reshape(site.emit, moved, (int(np.prod(sizes)), *(x.shape[axis] for axis in rest)))
+    places = _flat_places(site, [term for _, term in chosen], sizes)
+    out = site.call("take", flat, places, axis=0, mode="fast")
+    if axes != list(range(axes[0], axes[0] + len(axes))) or axes[0] == 0:
+        return out
+    # Adjacent indices leave their axes in place of the first of them.
+    front = list(range(places.rank, places.rank + axes[0]))
+    back = list(range(places.rank + axes[0], out.rank))
+    return transpose(site.emit, out, [*front, *range(places.rank), *back])
+
+
+def _flat_places(site: Site, terms: list[Term], sizes: list[int]) -> Term:
+    total: Term | None = None
+    for term, size in zip(terms, sizes, strict=True):
+        place = cast(site.emit, wrapped(site.emit, term, size), "int64")
+        if total is None:
+            total = place
+        else:
+            total = site.call("add", site.call("multiply", total, size), place)
+    assert total is not None
+    return total
+
+
+@converts("torch.index_select")
+def index_select(site: Site) -> Term:
+    x, places = site.x, site.tensor("index")
+    assert places is not None
+    return take(site.emit, x, places, site.axis("dim", x.rank))
+
+
+@converts("torch.gather")
+def gather(site: Site) -> Term:
+    x, places = site.x, site.tensor("index")
+    assert places is not None
+    axis = site.axis("dim", x.rank)
+    if places.shape[:axis] + places.shape[axis + 1 :] != x.shape[:axis] + x.shape[axis + 1 :]:
+        others = [one for one in range(x.rank) if one != axis]
+        ends = [static(places.shape[one]) for one in others]
+        x = slices(site.emit, x, others, [0] * len(others), ends)
+    return site.call("gather", x, places, axis=axis)
+
+
+@converts("torch.scatter_add", "torch.scatter")
+def scatter(site: Site) -> Term:
+    x, places, source = site.x, site.tensor("index"), site.arg("src")
+    assert places is not None
+    values = as_term(site.emit, source, x.dtype)
+    if values.rank != places.rank:
+        values = broadcast_to(site.emit, values, places.shape)
+    if values.shape != places.shape:
+        ends = [static(dim) for dim in places.shape]
+        values = slices(site.emit, values, list(range(x.rank)), [0] * x.rank, ends)
+    reduction = "add" if site.op.kind == "torch.scatter_add" else "update"
+    axis = site.axis("dim", x.rank)
+    return site.call("scatter_elements", x, places, values, axis=axis, reduction=reduction)
+
+
+@converts("Tensor.slice_copy")
+def slice_copy(site: Site) -> Term:
+    target, source = site.tensor("self"), site.arg("src", None)
+    if target is None or source is None:
+        raise ModelFormatError(
+            "a slice assignment whose source the converter lost",
+            hint="write the model with torch.where or masked_fill, and convert it again",
+        )
+    return assigned(site, target, as_term(site.emit, source, target.dtype), Cut(site, target.rank))
+
+
+@converts("torch.slice_scatter", "torch.select_scatter")
+def slice_scatter(site: Site) -> Term:
+    target, source = site.x, site.tensor("src")
+    assert source is not None
+    if site.op.kind == "torch.select_scatter":
+        axis, place = site.axis("dim", target.rank), site.ints("index")[0]
+        made = Cut.__new__(Cut)
+        made.ranges, made.selected = [], [(axis, place)]
+        return assigned(site, target, source, made)
+    return assigned(site, target, source, Cut(site, target.rank))
+
+
+def assigned(site: Site, target: Term, source: Term, cut: Cut) -> Term:
+    """`target` with the cut replaced by `source`, as one `where` of gathered source cells.
+
+    Each cell of an axis knows the source cell it takes, and whether it is in the cut.
+    """
+    rows = [*cut.ranges, *((axis, index, 0, 0) for axis, index in cut.selected)]
+    mask: Any = np.ones((1,) * target.rank, bool)
+    shape = _source_shape(target, cut)
+    value = broadcast_to(site.emit, source, shape)
+    for axis in sorted(axis for axis, _ in cut.selected):
+        value = site.call("expand_dims", value, axis=axis, num_newaxis=1)
+    for axis, begin, end, step in rows:
+        size = static(target.shape[axis])
+        chosen = np.zeros(size, bool)
+        places = np.arange(size)[slice(begin, end, step)] if step else np.array([begin % size])
+        chosen[places] = True
+        origin = np.zeros(size, np.int64)
+        origin[places] = np.arange(len(places))
+        if not len(places):
+            return target
+        value = take(site.emit, value, site.emit.constant(origin), axis)
+        mask = mask & chosen.reshape([-1 if a == axis else 1 for a in range(target.rank)])
+    return site.call("where", site.emit.constant(mask), value, target)
+
+
+def _source_shape(target: Term, cut: Cut) -> list[Any]:
+    sizes: list[Any] = list(target.shape)
+    for axis, begin, end, step in cut.ranges:
+        sizes[axis] = len(range(static(target.shape[axis]))[slice(begin, end, step)])
+    dropped = {axis for axis, _ in cut.selected}
+    return [size for axis, size in enumerate(sizes) if axis not in dropped]
+
+
+@converts("Tensor.fill", "Tensor.copy")
+def fill(site: Site) -> Term:
+    if site.op.kind == "Tensor.copy":
+        target, source = site.tensor("self"), site.tensor("src")
+        assert target is not None
+        assert source is not None
+        return broadcast_to(site.emit, cast(site.emit, source, target.dtype), target.shape)
+    x = site.x
+    return broadcast_to(site.emit, as_term(site.emit, site.arg("value"), x.dtype), x.shape)
+
+
+@converts("torch.arange")
+def arange(site: Site) -> Term:
+    start, end, step = (site.arg("start", 0), site.arg("end"), site.arg("step", 1))
+    values = [_known(site, item) for item in (start, end, step)]
+    stated = site.arg("dtype", None)
+    whole = all(isinstance(value, int) for value in values)
+    dtype = torch_dtype(str(stated)) if stated else ("int64" if whole else "float32")
+    return site.emit.constant(np.arange(*values), dtype)
+
+
+def _known(site: Site, item: Item) -> int | float:
+    if isinstance(item, Term):
+        if not item.known or item.array is None:
+            site.unsupported("with bounds computed at run time")
+        number: int | float = item.array.reshape(-1)[0].item()
+        return number
+    return item if isinstance(item, float) else static(item)
+
+
+@converts("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.full_like")
+def filled_like(site: Site) -> Term:
+    x = site.x
+    name = site.op.kind.removeprefix("torch.").removesuffix("_like")
+    value = site.arg("fill_value") if name == "full" else (1 if name == "ones" else 0)
+    dtype = site.arg("dtype", None)
+    kind = torch_dtype(str(dtype)) if dtype else x.dtype
+    return broadcast_to(site.emit, as_term(site.emit, value, kind), x.shape)
+
+
+@converts(
+    "torch.zeros", "torch.ones", "torch.empty", "torch.full",
+    "Tensor.new_zeros", "Tensor.new_ones", "Tensor.new_empty", "Tensor.new_full",
+)  # fmt: skip
+def filled(site: Site) -> Term:
+    name = site.op.kind.rpartition(".")[2].removeprefix("new_")
+    value = site.arg("fill_value") if name == "full" else (1 if name == "ones" else 0)
+    dtype = site.arg("dtype", None)
+    kind = torch_dtype(str(dtype)) if dtype else None
+    if kind is None and site.op.kind.startswith("Tensor."):
+        kind = site.x.dtype
+    if kind is None and name != "full":
+        kind = "float32"
+    return broadcast_to(site.emit, as_term(site.emit, value, kind), site.dims("size"))
+
+
+@converts("torch.cross")
+def cross(site: Site) -> Term:
+    a, b = promoted(site.emit, [site.x, site.arg("other")])
+    axis = (
+        site.axis("dim", a.rank, -1)
+        if site.arg("dim", None) is not None
+        else next(axis for axis, dim in enumerate(a.shape) if dim == 3)
+    )
+    ahead, behind = site.emit.constant([1, 2, 0], "int64"), site.emit.constant([2, 0, 1], "int64")
+    left = site.call("multiply", take(site.emit, a, ahead, axis), take(site.emit, b, behind, axis))
+    right = site.call("multiply", take(site.emit, a, behind, axis), take(site.emit, b, ahead, axis))
+    return site.call("subtract", left, right)

@@ -1,0 +1,57 @@
+"""SimplifyExpr: operators that take a shape or dtype from another tensor, where it is known.
+
+Without the other tensor as an operand the program has fewer dependencies and fuses better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ixion.ir import Call, Constant, Expr, Op, TensorType
+from ixion.op.call import call
+from ixion.transform.rewriting import Place, Rule
+
+__all__ = ["LIKE_RULES"]
+
+_Make = Callable[[Sequence[Expr], list[int], str], Expr]
+
+
+def _concrete(make: _Make) -> Rule:
+    def rule(like: Call, place: Place) -> Expr | None:
+        kind = like.checked_type
+        if not isinstance(kind, TensorType):
+            return None
+        shape = [dim for dim in kind.shape if isinstance(dim, int)]
+        return make(like.args, shape, kind.dtype) if len(shape) == len(kind.shape) else None
+
+    return rule
+
+
+def _collapse_sum_to(args: Sequence[Expr], shape: list[int], dtype: str) -> Expr:
+    target = Constant(np.array(shape, dtype=np.int32))
+    op = Op.get("collapse_sum_to")
+    attrs = None if op.attrs_type is None else op.attrs_type(shape=shape)
+    return Call(op, (args[0], target), attrs)
+
+
+def _cast_like(like: Call, place: Place) -> Expr | None:
+    kind: Any = like.checked_type
+    return call("cast", like.args[0], dtype=kind.dtype) if isinstance(kind, TensorType) else None
+
+
+LIKE_RULES: dict[str, Rule] = {
+    "zeros_like": _concrete(lambda args, shape, dtype: call("zeros", shape=shape, dtype=dtype)),
+    "ones_like": _concrete(lambda args, shape, dtype: call("ones", shape=shape, dtype=dtype)),
+    "full_like": _concrete(
+        lambda args, shape, dtype: call("full", args[1], shape=shape, dtype=dtype)
+    ),
+    "reshape_like": _concrete(lambda args, shape, _: call("reshape", args[0], newshape=shape)),
+    "collapse_sum_like": _concrete(_collapse_sum_to),
+    "broadcast_to_like": _concrete(
+        lambda args, shape, _: call("broadcast_to", args[0], shape=shape)
+    ),
+    "cast_like": _cast_like,
+}
