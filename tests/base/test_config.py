@@ -24,10 +24,10 @@ def test_order_of_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.get("opt_level") == 1
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", True), ("on", True), ("False", False), ("", False)])
-def test_truth_in_the_environment(
-    monkeypatch: pytest.MonkeyPatch, text: str, value: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("on", True), ("False", False), ("", False)]
+)
+def test_truth_in_the_environment(monkeypatch: pytest.MonkeyPatch, text: str, value: bool) -> None:
     monkeypatch.setenv("IXION_VERIFY", text)
     assert config.get("verify") is value
 

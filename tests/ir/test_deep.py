@@ -10,7 +10,7 @@ from ixion import ir
 from ixion.ir import Call, Function, Let, register_op, var
 
 ADD, MUL = register_op("add"), register_op("multiply")
-DEPTH = 30_000
+DEPTH = 8_000
 
 
 def chain(n: int) -> Function:
@@ -38,9 +38,10 @@ def functions(n: int) -> ir.Expr:
     return e
 
 
+@pytest.mark.parametrize("depth", [DEPTH, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [chain, lets, functions])
-def test_deep_programs(make) -> None:
-    a, b = make(DEPTH), make(DEPTH)
+def test_deep_programs(make, depth: int) -> None:
+    a, b = make(depth), make(depth)
     free = make is functions
     assert ir.structural_equal(a, b, map_free_vars=free)
     assert ir.structural_hash(a, free) == ir.structural_hash(b, free)

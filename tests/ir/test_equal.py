@@ -53,7 +53,9 @@ def test_constants() -> None:
     assert consistent(nan, const(np.array([np.nan], "float32")))
     big = np.arange(1000.0)
     assert consistent(const(big), const(big.copy()))
-    assert consistent(const(np.arange(6).reshape(2, 3).T), const(np.arange(6).reshape(2, 3).T.copy()))
+    assert consistent(
+        const(np.arange(6).reshape(2, 3).T), const(np.arange(6).reshape(2, 3).T.copy())
+    )
     assert not consistent(const(np.array(0.0)), const(np.array(-0.0)))
 
 

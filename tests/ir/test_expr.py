@@ -50,7 +50,7 @@ def test_constants_are_read_only_and_not_copied() -> None:
         made.data[0] = 1
     assert ir.Constant(np.arange(3, dtype=">i4")).data.dtype.isnative
     assert ir.Constant(np.ones(2, ml_dtypes.bfloat16)).data.dtype == ml_dtypes.bfloat16
-    with pytest.raises(ValueError, match="constant|array"):
+    with pytest.raises(ValueError, match=r"constant|array"):
         ir.const("text")
     with pytest.raises(ValueError, match="constant"):
         ir.Constant(np.array([None]))

@@ -79,7 +79,7 @@ def test_json_and_copies() -> None:
         assert again.kept == "note"
         assert again.rest[0] is again.body
         ir.assert_structural_equal(again, made, map_free_vars=True)
-    with pytest.raises(ModelFormatError, match="unknown kind 'test.Scald'.*\n.*\n.*'test.Scale'"):
+    with pytest.raises(ModelFormatError, match=r"unknown kind 'test.Scald'.*\n.*\n.*'test.Scale'"):
         ir.load_json(ir.save_json(made).replace("test.Scale", "test.Scald"))
 
 

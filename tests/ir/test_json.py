@@ -171,7 +171,10 @@ def _graph(*nodes: object, root: object = 1, arrays: object = ()) -> str:
         _graph({"type_key": "relay.Tuple", "attrs": {"fields": "99"}}),
         _graph({"type_key": "relay.Tuple", "attrs": {"fields": "-1"}}),
         _graph({"type_key": "relay.Tuple", "attrs": {"fields": "1"}}),
-        _graph({"type_key": "relay.Tuple", "attrs": {"fields": "2", "other": "0"}}, {"type_key": "Array"}),
+        _graph(
+            {"type_key": "relay.Tuple", "attrs": {"fields": "2", "other": "0"}},
+            {"type_key": "Array"},
+        ),
         _graph({"type_key": "relay.TupleGetItem", "attrs": {"tuple_value": "0", "index": "x"}}),
         _graph({"type_key": "relay.Op", "repr_str": "add"}),
         _graph({"type_key": "Op", "repr_str": "no such op"}),
@@ -191,7 +194,10 @@ def _graph(*nodes: object, root: object = 1, arrays: object = ()) -> str:
         _graph({"type_key": "relay.Constant", "attrs": {"data": "0"}}, arrays=7),
         _graph({"type_key": "ixion.SymExpr", "repr_str": "__import__('os')"}),
         _graph({"type_key": "TypeVar", "attrs": {"name_hint": "a", "kind": "77"}}),
-        _graph({"type_key": "relay.TensorType", "attrs": {"shape": "2", "dtype": "flaot"}}, {"type_key": "Array"}),
+        _graph(
+            {"type_key": "relay.TensorType", "attrs": {"shape": "2", "dtype": "flaot"}},
+            {"type_key": "Array"},
+        ),
     ],
 )
 def test_malformed_input_is_one_clear_error(text: str) -> None:

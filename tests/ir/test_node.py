@@ -115,7 +115,7 @@ def test_make_node() -> None:
         ir.make_node("relay.Tuple", field=[])
     with pytest.raises(TypeError, match="needs a field"):
         ir.make_node("relay.Let")
-    with pytest.raises(RegistryError, match="did you mean 'relay.Tuple'"):
+    with pytest.raises(RegistryError, match=r"did you mean 'relay.Tuple'"):
         ir.make_node("relay.Tupel")
 
 

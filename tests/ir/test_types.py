@@ -85,7 +85,7 @@ def test_global_functions() -> None:
     ir.register_func("test.double", lambda x: 2 * x, override=True)
     assert ir.EnvFunc.get("test.double")(4) == 8
     assert ir.get_global_func("test.none", allow_missing=True) is None
-    with pytest.raises(ValueError, match="test.double"):
+    with pytest.raises(ValueError, match=r"test.double"):
         ir.get_global_func("test.doubel")
     with pytest.raises(ValueError, match="already"):
         ir.register_func("test.double", print)

@@ -242,9 +242,7 @@ def test_outputs_may_lie_anywhere():
     spec = TensorSpec("x", (4,), "int64")
     steps = [Step("call", "zero", (arena(64),), 4), Step("call", "set", (arena(64), imm(5)))]
     places = [arena(64), Slot("input", 0), Slot("const", 0)]
-    made = program(
-        steps, [spec], [spec] * 3, 128, output_places=places, constants=[np.full(4, 3)]
-    )
+    made = program(steps, [spec], [spec] * 3, 128, output_places=places, constants=[np.full(4, 3)])
     value = np.arange(4)
     results = Executable(made).run_flat([value])
     for result, expected in zip(results, ([5, 0, 0, 0], value, [3] * 4), strict=True):

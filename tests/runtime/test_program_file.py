@@ -20,7 +20,9 @@ def example() -> Program:
         np.array(True),
     ]
     steps = [
-        Step("call", "add", (Slot("input", 0), Slot("const", 0), arena()), 4, label="Add_0", cost=9),
+        Step(
+            "call", "add", (Slot("input", 0), Slot("const", 0), arena()), 4, label="Add_0", cost=9
+        ),
         Step("call", "add", (arena(), arena(), Slot("output", 0)), 4, barrier=False),
         Step("jump", target=3),
     ]

@@ -213,7 +213,7 @@ def program(
     arena: int = 0,
     **more: object,
 ) -> Program:
-    parts = dict(constants=[], scratch_size=256, target_key="test", objects=[kernels()])
+    parts = {"constants": [], "scratch_size": 256, "target_key": "test", "objects": [kernels()]}
     return Program(
         steps=steps,
         inputs=inputs or [],

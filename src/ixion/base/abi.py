@@ -65,6 +65,7 @@ class RunWord:
     ERROR_STEP = 80
     ERROR_WORKER = 88
     YIELD = 96  # the caller wants to leave at the next barrier
+    SPIN = 104  # pauses before a waiting worker sleeps
     SIZE = 128
 
 
@@ -86,7 +87,7 @@ class PoolWord:
 
     EPOCH = 0  # i32, one more at each launch
     QUIT = 4  # i32
-    SPIN = 8  # pauses before a waiter sleeps
+    SPIN = 8  # of the last run
     EPOCH_SLEEPERS = 128  # i32
     BUSY = 256  # i32
     SEQUENCE = 264  # last tag used in CLAIMS

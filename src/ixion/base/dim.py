@@ -10,7 +10,6 @@ extents: whole numbers, zero or more.
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +17,8 @@ from typing import NoReturn, TypeAlias, TypeGuard, cast
 
 from ixion.base.errors import InputError, did_you_mean
 
-_Monomial: TypeAlias = "tuple[tuple[_Atom, int], ...]"
-_Terms: TypeAlias = "dict[_Monomial, int]"
+Monomial: TypeAlias = "tuple[tuple[Atom, int], ...]"
+Terms: TypeAlias = "dict[Monomial, int]"
 
 
 class Any:
@@ -55,7 +54,7 @@ class Any:
         return "?"
 
 
-class _Atom:
+class Atom:
     """An indivisible factor: ``var`` with a name, or ``floordiv``, ``max``, ``min`` of dims.
 
     The text is canonical, so it serves as the key for equality, hash and order.
@@ -70,7 +69,7 @@ class _Atom:
         self.hash = hash(text)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is _Atom and self.text == other.text)
+        return self is other or (type(other) is Atom and self.text == other.text)
 
     def __hash__(self) -> int:
         return self.hash
@@ -87,7 +86,7 @@ class SymExpr:
     """
 
     __slots__ = ("_hash", "_terms", "_text")
-    _terms: tuple[tuple[_Monomial, int], ...]
+    _terms: tuple[tuple[Monomial, int], ...]
     _hash: int
     _text: str
 
@@ -137,11 +136,13 @@ class SymExpr:
     __int__ = __index__
 
     def __reduce__(self) -> tuple[Callable[[str], Dim], tuple[str]]:
-        return (parse, (_plain_text(self._terms),))
+        return (parse, (plain_text(self._terms),))
 
     def __repr__(self) -> str:
         if not hasattr(self, "_text"):
-            self._text = _readable(dict(self._terms))
+            from ixion.base.dim_text import readable
+
+            self._text = readable(dict(self._terms))
         return self._text
 
     def free_vars(self) -> frozenset[str]:
@@ -154,7 +155,7 @@ class SymExpr:
                 found.update(*(free_vars(dim) for dim in atom.dims()))
         return frozenset(found)
 
-    def _atoms(self) -> Iterable[_Atom]:
+    def _atoms(self) -> Iterable[Atom]:
         return (atom for monomial, _ in self._terms for atom, _ in monomial)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
@@ -186,7 +187,7 @@ class SymVar(SymExpr):
         if not name:
             raise ValueError("a symbolic dimension needs a name")
         self.name = name
-        self._terms = ((((_Atom("var", (name,), name), 1),), 1),)
+        self._terms = ((((Atom("var", (name,), name), 1),), 1),)
         self._hash = hash(self._terms)
 
     def __reduce__(self) -> tuple[type[SymVar], tuple[str]]:
@@ -196,25 +197,25 @@ class SymVar(SymExpr):
 Dim: TypeAlias = int | Any | SymExpr
 
 
-def _terms(dim: int | SymExpr) -> _Terms:
+def terms_of(dim: int | SymExpr) -> Terms:
     if isinstance(dim, SymExpr):
         return dict(dim._terms)
     return {(): int(dim)} if dim else {}
 
 
-def _order(item: tuple[_Monomial, int]) -> tuple[int, tuple[tuple[str, int], ...]]:
+def order(item: tuple[Monomial, int]) -> tuple[int, tuple[tuple[str, int], ...]]:
     monomial = item[0]
     return (-sum(power for _, power in monomial), tuple((a.text, power) for a, power in monomial))
 
 
-def _build(terms: _Terms) -> int | SymExpr:
+def build(terms: Terms) -> int | SymExpr:
     kept = [(monomial, factor) for monomial, factor in terms.items() if factor]
     if not kept:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
     made = object.__new__(SymExpr)
-    made._terms = tuple(sorted(kept, key=_order))
+    made._terms = tuple(sorted(kept, key=order))
     made._hash = hash(made._terms)
     return made
 
@@ -225,13 +226,13 @@ def add(a: Dim, b: Dim) -> Dim:
         return a + b
     if isinstance(a, Any) or isinstance(b, Any):
         return Any()
-    total = _terms(a)
-    for monomial, factor in _terms(b).items():
+    total = terms_of(a)
+    for monomial, factor in terms_of(b).items():
         total[monomial] = total.get(monomial, 0) + factor
-    return _build(total)
+    return build(total)
 
 
-def _join(a: _Monomial, b: _Monomial) -> _Monomial:
+def _join(a: Monomial, b: Monomial) -> Monomial:
     if not a or not b:
         return a or b
     powers = dict(a)
@@ -246,12 +247,12 @@ def multiply(a: Dim, b: Dim) -> Dim:
         return a * b
     if isinstance(a, Any) or isinstance(b, Any):
         return 0 if a == 0 or b == 0 else Any()
-    product: _Terms = {}
-    for left, x in _terms(a).items():
-        for right, y in _terms(b).items():
+    product: Terms = {}
+    for left, x in terms_of(a).items():
+        for right, y in terms_of(b).items():
             monomial = _join(left, right)
             product[monomial] = product.get(monomial, 0) + x * y
-    return _build(product)
+    return build(product)
 
 
 def floordiv(a: Dim, b: Dim) -> Dim:
@@ -262,99 +263,11 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         return a // b
     if isinstance(a, Any) or isinstance(b, Any):
         return Any()
-    if isinstance(b, int):
-        return _floordiv_constant(a, b) if b > 0 else _floordiv_constant(multiply(-1, a), -b)
-    return _floordiv_symbolic(a, b)
+    from ixion.base import dim_division
 
-
-def _floordiv_constant(a: Dim, k: int) -> Dim:
-    whole: _Terms = {}
-    rest: _Terms = {}
-    for monomial, factor in _terms(cast("int | SymExpr", a)).items():
-        whole[monomial], rest[monomial] = divmod(factor, k)
-    rest = {monomial: factor for monomial, factor in rest.items() if factor}
-    constant = rest.pop((), 0)
-    if rest:
-        # A factor g of k and of all coefficients goes out, taking floor(c / g) of the constant.
-        shared = math.gcd(k, *rest.values())
-        k //= shared
-        rest = {monomial: factor // shared for monomial, factor in rest.items()}
-        rest[()] = constant // shared
-        return add(_build(whole), _floordiv_rest(_build(rest), k))
-    return _build(whole)
-
-
-def _floordiv_rest(a: Dim, k: int) -> Dim:
-    """Division of a remainder that nothing can be taken out of; (x // j + c) // k loses a level."""
-    terms = _terms(cast("int | SymExpr", a))
-    constant = terms.pop((), 0)
-    if k == 1 or not terms:
-        return floordiv(a, k) if not terms else a
-    (monomial, factor), *others = terms.items()
-    if not others and factor == 1 and len(monomial) == 1:
-        atom, power = monomial[0]
-        if power == 1 and atom.kind == "floordiv" and isinstance(atom.args[1], int):
-            inner, divisor = atom.dims()[0], atom.args[1]
-            return floordiv(add(inner, constant * divisor), divisor * k)
-    return _atom("floordiv", (a, k))
-
-
-def _floordiv_symbolic(a: Dim, b: SymExpr) -> Dim:
-    whole, rest = _divide_out(_terms(cast("int | SymExpr", a)), b)
-    if not rest:
-        return _build(whole)
-    left, right = _cancel(rest, dict(b._terms))
-    if isinstance(right, int):
-        return add(_build(whole), floordiv(left, right))
-    return add(_build(whole), _atom("floordiv", (left, right)))
-
-
-def _divide_out(terms: _Terms, b: SymExpr) -> tuple[_Terms, _Terms]:
-    """Quotient and remainder by the leading term of ``b``, while the remainder gets no longer."""
-    whole: _Terms = {}
-    lead, lead_factor = b._terms[0]
-    for monomial in sorted(terms, key=lambda item: _order((item, 1))):
-        factor = terms.get(monomial, 0)
-        quotient = _monomial_quotient(monomial, lead)
-        if quotient is None or factor % lead_factor:
-            continue
-        step = {quotient: factor // lead_factor}
-        smaller = _terms_minus(terms, step, b)
-        if len(smaller) < len(terms):
-            terms = smaller
-            whole[quotient] = whole.get(quotient, 0) + step[quotient]
-    return whole, terms
-
-
-def _terms_minus(terms: _Terms, step: _Terms, b: SymExpr) -> _Terms:
-    product = multiply(_build(step), b)
-    return _terms(cast("int | SymExpr", add(_build(terms), multiply(-1, product))))
-
-
-def _monomial_quotient(a: _Monomial, b: _Monomial) -> _Monomial | None:
-    powers = dict(a)
-    for atom, power in b:
-        left = powers.get(atom, 0) - power
-        if left < 0:
-            return None
-        powers[atom] = left
-    return tuple((atom, power) for atom, power in powers.items() if power)
-
-
-def _cancel(a: _Terms, b: _Terms) -> tuple[int | SymExpr, int | SymExpr]:
-    """``a`` and ``b`` without the integer and the atoms that every term of both has."""
-    shared = math.gcd(*a.values(), *b.values())
-    common: dict[_Atom, int] = dict(next(iter(a)))
-    for monomial in (*a, *b):
-        powers = dict(monomial)
-        common = {x: min(p, powers[x]) for x, p in common.items() if x in powers}
-    factor = tuple(common.items())
-
-    def reduced(terms: _Terms) -> int | SymExpr:
-        quotients = ((_monomial_quotient(m, factor), f // shared) for m, f in terms.items())
-        return _build({m: f for m, f in quotients if m is not None})
-
-    return reduced(a), reduced(b)
+    if isinstance(b, SymExpr):
+        return dim_division.by_symbolic(a, b)
+    return dim_division.by_constant(a if b > 0 else multiply(-1, a), abs(b))
 
 
 def mod(a: Dim, b: Dim) -> Dim:
@@ -388,7 +301,7 @@ def _extreme(kind: str, dims: Iterable[Dim]) -> Dim:
             kept.append(dim)
     if not kept:
         raise ValueError(f"{kind} of no dimensions")
-    return kept[0] if len(kept) == 1 else _atom(kind, tuple(sorted(kept, key=_argument_order)))
+    return kept[0] if len(kept) == 1 else make_atom(kind, tuple(sorted(kept, key=_argument_order)))
 
 
 def _argument_order(dim: Dim) -> tuple[bool, str]:
@@ -401,7 +314,7 @@ def _beats(kind: str, a: Dim, b: Dim) -> bool:
     return bound is not None and bound >= 0
 
 
-def _single_atom(dim: Dim) -> _Atom | None:
+def _single_atom(dim: Dim) -> Atom | None:
     if isinstance(dim, SymExpr) and len(dim._terms) == 1:
         monomial, factor = dim._terms[0]
         if factor == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -409,15 +322,15 @@ def _single_atom(dim: Dim) -> _Atom | None:
     return None
 
 
-def _atom(kind: str, args: tuple[Dim, ...]) -> Dim:
-    shown = [_plain_text(dim._terms) if isinstance(dim, SymExpr) else str(dim) for dim in args]
+def make_atom(kind: str, args: tuple[Dim, ...]) -> Dim:
+    shown = [plain_text(dim._terms) if isinstance(dim, SymExpr) else str(dim) for dim in args]
     if kind == "floordiv":
         text = " // ".join(
             part if part.isidentifier() or part.isdigit() else f"({part})" for part in shown
         )
     else:
         text = f"{kind}({', '.join(shown)})"
-    return _build({((_Atom(kind, args, text), 1),): 1})
+    return build({((Atom(kind, args, text), 1),): 1})
 
 
 def lower_bound(dim: Dim) -> int | None:
@@ -435,7 +348,7 @@ def lower_bound(dim: Dim) -> int | None:
     return constant
 
 
-def _not_negative(atom: _Atom) -> bool:
+def _not_negative(atom: Atom) -> bool:
     if atom.kind == "var":
         return True
     bounds = [lower_bound(dim) for dim in atom.dims()]
@@ -444,10 +357,10 @@ def _not_negative(atom: _Atom) -> bool:
 
 
 _FOLD: dict[str, Callable[..., int]] = {"floordiv": operator.floordiv, "max": max, "min": min}
-_BUILD: dict[str, Callable[..., Dim]] = {"floordiv": floordiv, "max": maximum, "min": minimum}
+BUILD: dict[str, Callable[..., Dim]] = {"floordiv": floordiv, "max": maximum, "min": minimum}
 
 
-def _atom_value(atom: _Atom, values: Mapping[str, int]) -> int:
+def _atom_value(atom: Atom, values: Mapping[str, int]) -> int:
     if atom.kind != "var":
         return _FOLD[atom.kind](*(evaluate(dim, values) for dim in atom.dims()))
     if atom.text not in values:
@@ -458,10 +371,10 @@ def _atom_value(atom: _Atom, values: Mapping[str, int]) -> int:
     return int(values[atom.text])
 
 
-def _atom_substitute(atom: _Atom, values: Mapping[str, Dim]) -> Dim:
+def _atom_substitute(atom: Atom, values: Mapping[str, Dim]) -> Dim:
     if atom.kind == "var":
-        return values.get(atom.text, _build({((atom, 1),): 1}))
-    return _BUILD[atom.kind](*(substitute(dim, values) for dim in atom.dims()))
+        return values.get(atom.text, build({((atom, 1),): 1}))
+    return BUILD[atom.kind](*(substitute(dim, values) for dim in atom.dims()))
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
@@ -541,7 +454,7 @@ def _never_zero(difference: SymExpr) -> bool:
     return (low is not None and low > 0) or (high is not None and high > 0)
 
 
-def _plain_text(terms: Iterable[tuple[_Monomial, int]]) -> str:
+def plain_text(terms: Iterable[tuple[Monomial, int]]) -> str:
     """Canonical text, in Python's syntax."""
     text = ""
     for monomial, factor in terms:
@@ -553,50 +466,9 @@ def _plain_text(terms: Iterable[tuple[_Monomial, int]]) -> str:
     return text
 
 
-def _factor_text(atom: _Atom, power: int) -> str:
+def _factor_text(atom: Atom, power: int) -> str:
     text = f"({atom.text})" if atom.kind == "floordiv" else atom.text
     return "*".join([text] * power)
-
-
-def _readable(terms: _Terms) -> str:
-    """Text with ``x - k * (x // k)`` shown as ``x % k``."""
-    shown: list[str] = []
-    for monomial in list(terms):
-        factor = terms.get(monomial, 0)
-        split = _as_mod(monomial, factor)
-        if split is None:
-            continue
-        inner, divisor, times = split
-        rest = add(_build(terms), multiply(-times, mod(inner, divisor)))
-        smaller = _terms(cast("int | SymExpr", rest))
-        if len(smaller) < len(terms):
-            terms = smaller
-            scale = "" if times == 1 else f"{times}*"
-            left = str(inner) if str(inner).isidentifier() else f"({inner})"
-            shown.append(f"{scale}({left} % {divisor})")
-    if not shown:
-        return _plain_text(sorted(terms.items(), key=_order))
-    rest_text = _plain_text(sorted(terms.items(), key=_order)) if terms else ""
-    return " + ".join([*shown, rest_text] if rest_text else shown)
-
-
-def _as_mod(monomial: _Monomial, factor: int) -> tuple[Dim, int, int] | None:
-    """(x, k, times) for a term ``-times * k * (x // k)``."""
-    if factor >= 0 or len(monomial) != 1 or monomial[0][1] != 1:
-        return None
-    atom = monomial[0][0]
-    if atom.kind != "floordiv" or not isinstance(atom.args[1], int) or factor % atom.args[1]:
-        return None
-    return atom.dims()[0], atom.args[1], -factor // atom.args[1]
-
-
-_OPERATORS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
-    ast.Add: add,
-    ast.Sub: lambda a, b: add(a, multiply(-1, b)),
-    ast.Mult: multiply,
-    ast.FloorDiv: floordiv,
-    ast.Mod: mod,
-}
 
 
 def parse(text: str) -> Dim:
@@ -604,26 +476,6 @@ def parse(text: str) -> Dim:
 
     ``parse(str(dim)) == dim``. Raises ValueError for anything else.
     """
-    if text.strip() == "?":
-        return Any()
-    if len(text) > 10_000:
-        raise ValueError("a symbolic dimension of more than 10,000 characters")
-    try:
-        return _from_ast(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise ValueError(f"not a dimension: {text!r}") from error
+    from ixion.base import dim_text
 
-
-def _from_ast(node: ast.expr) -> Dim:
-    match node:
-        case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            return value
-        case ast.Name(id=name):
-            return SymVar(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return multiply(-1, _from_ast(operand))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_from_ast(left), _from_ast(right))
-        case ast.Call(func=ast.Name(id="max" | "min" as kind), args=args, keywords=[]) if args:
-            return _BUILD[kind](*(_from_ast(arg) for arg in args))
-    raise ValueError(f"not a dimension: {ast.unparse(node)!r}")
+    return dim_text.parse(text)

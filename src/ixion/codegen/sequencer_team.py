@@ -285,7 +285,7 @@ def _unpark(f: FunctionText, word: int, sleepers: int, most: str = "2147483647")
 
 
 def _park(f: FunctionText, word: int, old: str, sleepers: int) -> None:
-    spin = f.load("i64", "%pool", PoolWord.SPIN)
+    spin = f.load("i64", "%pool", PoolWord.SPIN, "monotonic")
     where, asleep = _pool(f, word), _pool(f, sleepers)
     f.do(f"call void @park(ptr {where}, i32 {old}, ptr {asleep}, i64 {spin})")
 
@@ -331,6 +331,7 @@ def _open() -> str:
     f.do("ret i64 -1")
     f.label("free")
     f.store("ptr", "%run", "%pool", PoolWord.RUN)
+    f.store("i64", f.load("i64", "%run", RunWord.SPIN), "%pool", PoolWord.SPIN, "monotonic")
     threads = f.load("i64", "%run", RunWord.THREADS)
     f.store("i64", threads, "%pool", PoolWord.THREADS)
     tag = f.load("i64", "%pool", PoolWord.SEQUENCE)

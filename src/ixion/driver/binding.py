@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ixion.base.errors import InputError, did_you_mean
 from ixion.ir import IRModule, TensorType, Var, bind
+from ixion.op.typed import tensor_type
 from ixion.transform.infer_type import InferType
 
 
@@ -36,7 +37,7 @@ def bind_inputs(module: IRModule, shapes: Mapping[str, Sequence[int]]) -> IRModu
 def _shaped(param: Var, shape: Sequence[int] | None) -> Var:
     if shape is None:
         return param
-    kind = param.checked_type
+    kind = tensor_type(param)
     own = tuple(kind.shape)
     clash = len(own) != len(shape) or any(
         isinstance(d, int) and d != n for d, n in zip(own, shape, strict=True)

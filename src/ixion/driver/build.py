@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 from ixion.base import config
 from ixion.base.target import Target
@@ -21,7 +22,16 @@ def versions() -> str:
     """What compiled code depends on besides its input."""
     from importlib.metadata import version
 
-    return f"{FORMAT}:{VERSION}:{version('llvmlite')}"
+    return f"{FORMAT}:{VERSION}:{version('llvmlite')}:{_source_stamp()}"
+
+
+def _source_stamp() -> str:
+    """State of the package's files where it is worked on (not installed), else empty."""
+    root = Path(__file__).parents[1]
+    if "site-packages" in root.parts:
+        return ""
+    files = sorted(root.glob("*/**/*.py"))
+    return key_of(*(f"{f.name}:{f.stat().st_mtime_ns}" for f in files))
 
 
 def install_native() -> None:
@@ -35,6 +45,7 @@ def install_native() -> None:
 
 def _sequencer() -> bytes:
     from ixion.codegen.sequencer import sequencer_text
+
     target = Target.parse("native")
     key = object_key("sequencer", target)
     known = ObjectCache().get(key) if config.get("cache") else None

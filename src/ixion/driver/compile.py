@@ -15,6 +15,7 @@ from ixion.driver.executable import (
     ReferenceExecutable,
     ShapeFreeExecutable,
 )
+from ixion.op.typed import dtype_of, shape_of
 from ixion.runtime.program import Program, TensorSpec
 
 if TYPE_CHECKING:
@@ -106,7 +107,10 @@ def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executab
 
 
 def _from_module(
-    module: IRModule, options: _Options, shapes: Shapes | None, path: Path | None,
+    module: IRModule,
+    options: _Options,
+    shapes: Shapes | None,
+    path: Path | None,
     key: str | None = None,
 ) -> Executable:
     from ixion.transform.infer_type import InferType
@@ -117,7 +121,9 @@ def _from_module(
     function = module["main"]
     ins, outs = interface(module, function)
     if not all(_is_static(s.shape) for s in ins):
-        return ShapeFreeExecutable(ins, outs, lambda named: _specialised(module, options, path, named))
+        return ShapeFreeExecutable(
+            ins, outs, lambda named: _specialised(module, options, path, named)
+        )
     if options.executor == "reference":
         return ReferenceExecutable(module, function, ins, outs)
     program = build(module, options)
@@ -151,9 +157,7 @@ def build(module: IRModule, options: _Options) -> Program:
         module = after
     function = module["main"]
     ins, outs = interface(module, function)
-    assembled = assemble(
-        function, options.target, [s.name for s in ins], [s.name for s in outs]
-    )
+    assembled = assemble(function, options.target, [s.name for s in ins], [s.name for s in outs])
     program = assembled.program
     program.objects = objects_of(assembled.kernels, options.target)
     return program
@@ -169,26 +173,32 @@ def _run_passes(module: IRModule, options: _Options) -> Any:
 
 def interface(module: IRModule, function: Function) -> tuple[list[TensorSpec], list[TensorSpec]]:
     """Names, shapes and dtypes of a function's inputs and flattened outputs."""
-    from ixion.ir import TensorType
+    from ixion.ir import TensorType, TupleType, Type
+    from ixion.op.typed import tensor_type
 
     names = module.get_attr("input_names") or [p.name_hint for p in function.params]
     ins = [
-        TensorSpec(str(n), tuple(p.checked_type.shape), p.checked_type.dtype)
+        TensorSpec(str(n), _sizes(p), dtype_of(p))
         for n, p in zip(names, function.params, strict=True)
     ]
-    kinds: list[Any] = []
-    stack = [function.body.checked_type]
+    kinds: list[TensorType] = []
+    stack: list[Type] = [function.body.checked_type]
     while stack:
         kind = stack.pop()
-        if isinstance(kind, TensorType):
-            kinds.append(kind)
-        else:
+        if isinstance(kind, TupleType):
             stack.extend(reversed(kind.fields))
+        else:
+            kinds.append(tensor_type(kind))
     labels = module.get_attr("output_names") or [f"out{i}" for i in range(len(kinds))]
-    outs = [
-        TensorSpec(str(n), tuple(k.shape), k.dtype) for n, k in zip(labels, kinds, strict=True)
-    ]
+    outs = [TensorSpec(str(n), _sizes(k), k.dtype) for n, k in zip(labels, kinds, strict=True)]
     return ins, outs
+
+
+def _sizes(node: Any) -> tuple[Any, ...]:
+    """A shape, open sizes included."""
+    from ixion.op.typed import tensor_type
+
+    return tuple(tensor_type(node).shape)
 
 
 def _is_static(shape: Sequence[object]) -> bool:

@@ -74,7 +74,10 @@ class ReferenceExecutable(Executable):
     """The numpy interpreter; any program, slowly."""
 
     def __init__(
-        self, module: IRModule, function: Function, inputs: Sequence[TensorSpec],
+        self,
+        module: IRModule,
+        function: Function,
+        inputs: Sequence[TensorSpec],
         outputs: Sequence[TensorSpec],
     ) -> None:
         self.module, self.function = module, function
@@ -113,7 +116,9 @@ class ShapeFreeExecutable(Executable):
     LIMIT = 8
 
     def __init__(
-        self, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec],
+        self,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
         specialise: Callable[[dict[str, tuple[int, ...]]], Executable],
     ) -> None:
         self.inputs, self.outputs = inputs, outputs

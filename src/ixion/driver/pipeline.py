@@ -30,7 +30,7 @@ def _plain(name: str, level: int) -> PipelineStep:
 
 
 def _targeted(name: str) -> PipelineStep:
-    return PipelineStep(name, 0, lambda target: get_pass(name)(target))
+    return PipelineStep(name, 0, lambda target: get_pass(name)(target=target))
 
 
 # From an imported module to formed kernels with layouts.

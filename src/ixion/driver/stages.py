@@ -18,7 +18,10 @@ STAGES = ("ir", "kernels", "plan", "loops", "llvm", "asm")
 
 
 def stages(
-    model: Any, target: str | Target = "native", opt_level: int = 3, after: str | None = None,
+    model: Any,
+    target: str | Target = "native",
+    opt_level: int = 3,
+    after: str | None = None,
     stage: str = "ir",
 ) -> str:
     """The text of one stage: ``ir`` (after pass ``after``, else the last), ``kernels`` (formed

@@ -35,7 +35,8 @@ _FILES: dict[str, str] = {
     "module": "IRModule",
     "op": "OP_TABLE Op OpGroup get_attr_map list_op_names register_op",
     "visitor": "children let_chain post_order post_order_visit rebuilt rewrite",
-    "functor": "ExprFunctor ExprMutator ExprVisitor TypeFunctor TypeMutator TypeVisitor",
+    "functor": "ExprFunctor ExprMutator ExprVisitor",
+    "type_functor": "TypeFunctor TypeMutator TypeVisitor",
     "variables": (
         "all_type_vars all_vars bind_vars bound_type_vars bound_vars free_type_vars free_vars "
         "substitute"
@@ -295,15 +296,6 @@ if TYPE_CHECKING:
     from ixion.ir.functor import (
         ExprVisitor as ExprVisitor,
     )
-    from ixion.ir.functor import (
-        TypeFunctor as TypeFunctor,
-    )
-    from ixion.ir.functor import (
-        TypeMutator as TypeMutator,
-    )
-    from ixion.ir.functor import (
-        TypeVisitor as TypeVisitor,
-    )
     from ixion.ir.hash import (
         structural_hash as structural_hash,
     )
@@ -384,6 +376,15 @@ if TYPE_CHECKING:
     )
     from ixion.ir.printer import (
         pretty_print as pretty_print,
+    )
+    from ixion.ir.type_functor import (
+        TypeFunctor as TypeFunctor,
+    )
+    from ixion.ir.type_functor import (
+        TypeMutator as TypeMutator,
+    )
+    from ixion.ir.type_functor import (
+        TypeVisitor as TypeVisitor,
     )
     from ixion.ir.types import (
         FuncType as FuncType,

@@ -16,9 +16,10 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from ixion.base.errors import AttributesError, UnknownAttributeError, did_you_mean
 from ixion.ir.attr_convert import Converter, converter_for, from_text
 from ixion.ir.containers import Map, as_value
-from ixion.ir.node import _MISSING, Field, Node, field, register_node
+from ixion.ir.node import Field, Node, field, register_node
+from ixion.ir.node_field import MISSING
 
-REQUIRED: Any = _MISSING
+REQUIRED: Any = MISSING
 _set_raw = object.__setattr__
 _A = TypeVar("_A", bound="type[Attrs]")
 
@@ -73,7 +74,7 @@ class Attrs(Node):
             name = spec.name
             if name in values:
                 _set_raw(self, name, self._converted(spec, values.pop(name)))
-            elif spec.default is _MISSING:
+            elif spec.default is MISSING:
                 raise AttributesError(f"{self.type_key} needs a value for {name!r}")
             else:
                 _set_raw(self, name, spec.default)
@@ -171,7 +172,7 @@ class Attrs(Node):
         """(name, value) of what differs from its default, in declaration order."""
         for spec in self._fields:
             value = getattr(self, spec.name)
-            if spec.default is _MISSING or not _same_value(value, spec.default):
+            if spec.default is MISSING or not _same_value(value, spec.default):
                 yield spec.name, value
 
     @classmethod

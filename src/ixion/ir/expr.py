@@ -442,7 +442,8 @@ _NARROWED = {"int64": "int32", "float64": "float32"}
 def const(value: npt.ArrayLike, dtype: str | None = None, span: Span | None = None) -> Constant:
     """A constant. Python numbers and lists become int32, float32 or bool unless ``dtype`` is given.
 
-    A numpy array or scalar keeps its dtype (``np.float64``, a Python float, is none). Raises ValueError for data that is not an array.
+    A numpy array or scalar keeps its dtype (``np.float64``, a Python float, is none). Raises
+    ValueError for data that is not an array.
     """
     if dtype is not None:
         data = np.asarray(value, dtype=to_numpy(normalize(dtype)))

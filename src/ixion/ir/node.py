@@ -15,178 +15,25 @@ exception, see ``ir/types.py``); structural comparison is a function.
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from ixion.base.errors import RegistryError, did_you_mean
+from ixion.ir.node_field import (
+    MISSING,
+    Field,
+    annotate,
+    as_tuple,
+    compile_init,
+    field,
+    getter,
+    merge_fields,
+    own_fields,
+)
 
-_MISSING: Any = object()
 _T = TypeVar("_T", bound="type[Node]")
 _set_raw = object.__setattr__
-
-# Annotations of values that JSON stores in place.
-_PRIMITIVE = frozenset({"int", "str", "bool", "float"})
-
-
-class Field:
-    """Declaration of one field; made by ``field`` (or ``attr``) and completed by the metaclass."""
-
-    __slots__ = (
-        "alias",
-        "annotation",
-        "binds",
-        "compare",
-        "convert",
-        "default",
-        "doc",
-        "name",
-        "sequence",
-        "stored",
-    )
-
-    def __init__(
-        self,
-        default: Any = _MISSING,
-        alias: str | None = None,
-        convert: Callable[[Any], Any] | None = None,
-        compare: bool = True,
-        binds: bool = False,
-        doc: str = "",
-        stored: str | None = None,
-    ) -> None:
-        self.name = ""
-        self.annotation: Any = ""
-        self.default = default
-        self.alias = alias
-        self.convert = convert
-        self.compare = compare
-        self.binds = binds
-        self.doc = doc
-        self.sequence = False
-        self.stored = stored
-
-    @property
-    def required(self) -> bool:
-        """Has no default."""
-        return self.default is _MISSING
-
-    def converted(self, value: Any) -> Any:
-        """``value`` as the constructor would store it."""
-        if self.convert is not None:
-            return self.convert(value)
-        return as_tuple(value) if self.sequence else value
-
-    def __repr__(self) -> str:
-        return f"Field({self.name}: {self.annotation})"
-
-
-def field(
-    *,
-    default: Any = _MISSING,
-    alias: str | None = None,
-    convert: Callable[[Any], Any] | None = None,
-    compare: bool = True,
-    binds: bool = False,
-    doc: str = "",
-    stored: str | None = None,
-) -> Any:
-    """Declare a node field.
-
-    ``alias`` is the constructor's name for it, ``convert`` is applied by the constructor,
-    ``compare=False`` hides it from structural equality and hash, and ``binds`` marks a definition
-    point: variables met inside are defined there and may be mapped to one another. A field
-    annotated ``tuple[...]`` accepts any iterable, and None means empty. ``stored`` is how JSON has
-    it: ``int``, ``str``, ``bool``, ``float`` or ``tensor`` in place (the first four follow from the
-    annotation), otherwise as a reference.
-    """
-    return Field(default, alias, convert, compare, binds, doc, stored)
-
-
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """``value`` as a tuple; None gives the empty one, a node or a string is a TypeError."""
-    if type(value) is tuple:
-        return value
-    if value is None:
-        return ()
-    if isinstance(value, (str, Node)) or not isinstance(value, Iterable):
-        raise TypeError(f"expected a sequence of nodes, found {type(value).__name__}")
-    return tuple(value)
-
-
-def _own_fields(namespace: dict[str, Any]) -> list[Field]:
-    found = []
-    for name, value in list(namespace.items()):
-        if isinstance(value, Field):
-            value.name = name
-            found.append(value)
-            del namespace[name]
-    return found
-
-
-def _as_int(value: Any) -> int:
-    return value if type(value) is int else int(operator.index(value))
-
-
-# So that equal numbers have one form: 2 given for a float field is 2.0.
-_NUMBERS: dict[Any, Callable[[Any], Any]] = {"int": _as_int, "float": float}
-
-
-def _annotate(cls: type, fields: Iterable[Field]) -> None:
-    hints = inspect.get_annotations(cls)
-    for spec in fields:
-        hint = hints.get(spec.name, "")
-        spec.annotation = hint.__name__ if hint in (int, str, bool, float) else hint
-        spec.sequence = str(hint).startswith("tuple[") and "None" not in str(hint)
-        if spec.stored is None and spec.annotation in _PRIMITIVE:
-            spec.stored = spec.annotation
-        if spec.convert is None:
-            spec.convert = _NUMBERS.get(spec.annotation)
-
-
-def _merge_fields(bases: tuple[type, ...], own: list[Field]) -> tuple[Field, ...]:
-    merged: dict[str, Field] = {}
-    for base in reversed(bases):
-        merged.update((spec.name, spec) for spec in getattr(base, "_fields", ()))
-    merged.update((spec.name, spec) for spec in own)
-    return tuple(merged.values())
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A fast function from a node to the tuple of the named fields."""
-    if not names:
-        return lambda node: ()
-    get: Any = operator.attrgetter(*names)
-    return get if len(names) > 1 else (lambda node: (get(node),))
-
-
-def _init_source(fields: tuple[Field, ...]) -> str:
-    """Source of a constructor that writes each slot directly, about 50 ns a field."""
-    params, lines = [], []
-    for i, spec in enumerate(fields):
-        name = spec.alias or spec.name
-        params.append(name if spec.required else f"{name}=_d{i}")
-        value = name
-        if spec.convert is not None:
-            value = f"_c{i}({name})"
-        elif spec.sequence:
-            value = f"{name} if type({name}) is tuple else _tuple({name})"
-        lines.append(f"    _s{i}(self, {value})")
-    return f"def __init__(self, {', '.join(params)}):\n" + "\n".join(lines or ["    pass"])
-
-
-def _compile_init(cls: type, fields: tuple[Field, ...]) -> Callable[..., None]:
-    scope: dict[str, Any] = {"_tuple": as_tuple}
-    for i, spec in enumerate(fields):
-        scope[f"_s{i}"] = getattr(cls, spec.name).__set__
-        scope[f"_d{i}"] = spec.default
-        scope[f"_c{i}"] = spec.convert
-    exec(_init_source(fields), scope)  # noqa: S102 - the text is built from field names alone
-    init: Callable[..., None] = scope["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
 
 
 class NodeMeta(type):
@@ -195,15 +42,15 @@ class NodeMeta(type):
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], mutable: bool = False
     ) -> NodeMeta:
-        own = _own_fields(namespace)
+        own = own_fields(namespace)
         slots = tuple(namespace.get("__slots__", ()))
         namespace["__slots__"] = tuple(spec.name for spec in own) + slots
         if mutable:
             namespace["__setattr__"] = _set_raw
             namespace["__delattr__"] = object.__delattr__
         cls: Any = super().__new__(mcs, name, bases, namespace)
-        _annotate(cls, own)
-        mcs._complete(cls, namespace, _merge_fields(bases, own))
+        annotate(cls, own)
+        mcs._complete(cls, namespace, merge_fields(bases, own))
         return cls  # type: ignore[no-any-return]
 
     @staticmethod
@@ -216,10 +63,10 @@ class NodeMeta(type):
             made._compared = tuple(spec.name for spec in compared)
             made._binds = tuple(spec.binds for spec in compared)
         if "_structure" not in namespace:
-            made._structure = staticmethod(_getter(made._compared))
-        made._children = staticmethod(_getter(tuple(spec.name for spec in fields)))
+            made._structure = staticmethod(getter(made._compared))
+        made._children = staticmethod(getter(tuple(spec.name for spec in fields)))
         if "__init__" not in namespace and made._generate_init:
-            made.__init__ = _compile_init(made, fields)
+            made.__init__ = compile_init(made, fields)
 
     def __init__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], mutable: bool = False
@@ -282,7 +129,7 @@ class Node(metaclass=NodeMeta):
         node = cls.__new__(cls)
         for spec in cls._fields:
             value = values.get(spec.name, spec.default)
-            if value is _MISSING:
+            if value is MISSING:
                 raise TypeError(f"{cls.type_key} needs a field {spec.name!r}")
             _set_raw(node, spec.name, value)
         return node

@@ -13,6 +13,7 @@ from ixion.ir.node import make_node
 from ixion.ir.parser_cursor import Cursor
 from ixion.ir.trampoline import Step
 
+_MAX_DEPTH = 64
 _WORDS: dict[str, Any] = {"None": None, "nullptr": None}
 
 
@@ -51,13 +52,13 @@ def attrs_step(cursor: Cursor, until: str) -> Step[dict[str, Any]]:
         cursor.expect("=")
         if key in found:
             cursor.fail(f"attribute `{key}` is given twice", at=at)
-        found[key] = yield _value(cursor)
+        found[key] = yield _value(cursor, 0)
         if cursor.kind != until:
             cursor.expect(",")
     return found
 
 
-def _value(cursor: Cursor) -> Step[Any]:
+def _value(cursor: Cursor, depth: int) -> Step[Any]:
     kind = cursor.kind
     text = cursor.texts[cursor.position]
     if kind == INT:
@@ -75,9 +76,9 @@ def _value(cursor: Cursor) -> Step[Any]:
     if kind == META:
         return cursor.meta_node()
     if kind == "[":
-        return (yield _sequence(cursor, "]"))
+        return (yield _sequence(cursor, "]", depth))
     if kind == "(":
-        values = yield _sequence(cursor, ")")
+        values = yield _sequence(cursor, ")", depth)
         lone = len(values) == 1 and cursor.kinds[cursor.position - 2] != ","
         return values[0] if lone else values
     if kind == IDENT and text in _WORDS:
@@ -88,11 +89,13 @@ def _value(cursor: Cursor) -> Step[Any]:
     return (yield atom_step(cursor))
 
 
-def _sequence(cursor: Cursor, right: str) -> Step[tuple[Any, ...]]:
+def _sequence(cursor: Cursor, right: str, depth: int) -> Step[tuple[Any, ...]]:
+    if depth == _MAX_DEPTH:
+        cursor.fail(f"attribute values are nested at most {_MAX_DEPTH} deep")
     cursor.position += 1
-    values = []
+    values: list[Any] = []
     while not cursor.accept(right):
-        values.append((yield _value(cursor)))
+        values.append((yield _value(cursor, depth + 1)))
         if cursor.kind != right:
             cursor.expect(",")
     return tuple(values)

@@ -184,9 +184,7 @@ def stride_of(index: Expr, var: Var, ranges: Ranges) -> int | None:
 class Vectorizer:
     """Widens scalar expressions over ``lane`` in [0, width); ``count`` lanes are real."""
 
-    def __init__(
-        self, lane: Var, width: int, ranges: Ranges, count: Expr | None = None
-    ) -> None:
+    def __init__(self, lane: Var, width: int, ranges: Ranges, count: Expr | None = None) -> None:
         self.lane, self.width, self.count = lane, width, count
         self.ranges = dict(ranges)
         self.done: dict[int, Expr] = {}

@@ -66,12 +66,15 @@ class ConvNest(SpatialNest):
         if valid is None:
             inner = self._all_taps(x, w, size, ib)
         else:
-            inner = seq(*(
-                self._channels(
-                    x + self._tap_step(j), w + self._tap_weights(j), pixels, ib, EDGE_UNROLL
+            inner = seq(
+                *(
+                    self._channels(
+                        x + self._tap_step(j), w + self._tap_weights(j), pixels, ib, EDGE_UNROLL
+                    )
+                    for j, pixels in enumerate(valid)
+                    if pixels
                 )
-                for j, pixels in enumerate(valid) if pixels
-            ))
+            )
         body = Let(x, self._source_at(col, ib, t), Let(w, self._weights_at(ib, t), inner))
         return For(ib, 0, self.in_blocks, For(t, self.lo, self.hi, body))
 

@@ -8,6 +8,7 @@ from typing import Any
 from ixion import te
 from ixion.ir import Call, Constant, Expr, Function, TensorType, Tuple, Var, post_order_visit
 from ixion.op.define import OpPattern
+from ixion.op.typed import dtype_of, field_types, function_attr, op_attr, op_name, shape_of
 from ixion.te.tensor import Tensor
 
 
@@ -21,17 +22,14 @@ class Group:
 
     def __init__(self, function: Function, constant: Sequence[bool]) -> None:
         self.function = function
-        self.kind = str(function.attrs["kernel"])
+        self.kind = str(function_attr(function, "kernel"))
         self.params: tuple[Var, ...] = tuple(function.params)
         self.constant = tuple(constant)
         self.calls: list[Call] = []
         post_order_visit(function.body, self._note)
-        self.head = next((c for c in self.calls if c.op.name == self.kind), None)
+        self.head = next((c for c in self.calls if op_name(c) == self.kind), None)
         self.position = {id(p): i for i, p in enumerate(self.params)}
-        self.inputs = [
-            te.placeholder(shape_of(p.checked_type), p.checked_type.dtype, p.name_hint)
-            for p in self.params
-        ]
+        self.inputs = [te.placeholder(shape_of(p), dtype_of(p), p.name_hint) for p in self.params]
         self._tensors: dict[int, Any] = {}
 
     def _note(self, node: Expr) -> None:
@@ -40,8 +38,7 @@ class Group:
 
     @property
     def out_types(self) -> tuple[TensorType, ...]:
-        kind = self.function.body.checked_type
-        return (kind,) if isinstance(kind, TensorType) else tuple(kind.fields)
+        return field_types(self.function.body)
 
     @property
     def out_type(self) -> TensorType:
@@ -59,14 +56,11 @@ class Group:
 
     def tensors(self, opaque: Call | None = None) -> tuple[list[Tensor], Tensor | None]:
         """The results as tensor expressions; ``opaque``'s result becomes a placeholder."""
-        made: dict[int, Any] = {
-            id(p): t for p, t in zip(self.params, self.inputs, strict=True)
-        }
+        made: dict[int, Any] = {id(p): t for p, t in zip(self.params, self.inputs, strict=True)}
         head: Tensor | None = None
         for call in self.calls:
             if call is opaque:
-                kind = call.checked_type
-                head = te.placeholder(shape_of(kind), kind.dtype, "head")
+                head = te.placeholder(shape_of(call), dtype_of(call), "head")
                 made[id(call)] = head
             else:
                 made[id(call)] = _computed(call, made)
@@ -75,16 +69,7 @@ class Group:
 
     def elementwise_only(self) -> bool:
         """Whether every call works element by element (broadcasts included)."""
-        return all(
-            (c.op.get_attr("TOpPattern") or 0) <= OpPattern.BROADCAST for c in self.calls
-        )
-
-
-def shape_of(kind: TensorType) -> tuple[int, ...]:
-    """The static shape of a type; raises TypeError for a dim that is not known."""
-    if not all(isinstance(d, int) for d in kind.shape):
-        raise TypeError(f"kernel: shape {kind.shape} is not known at compile time")
-    return tuple(kind.shape)
+        return all((op_attr(c, "TOpPattern") or 0) <= OpPattern.BROADCAST for c in self.calls)
 
 
 def _computed(call: Call, made: dict[int, Any]) -> Any:
@@ -92,7 +77,7 @@ def _computed(call: Call, made: dict[int, Any]) -> Any:
     for arg in call.args:
         for one in arg.fields if isinstance(arg, Tuple) else (arg,):
             inputs.append(_constant(one) if isinstance(one, Constant) else made[id(one)])
-    return call.op.get_attr("FTVMCompute")(call.attrs, tuple(inputs), call.checked_type)
+    return op_attr(call, "FTVMCompute")(call.attrs, tuple(inputs), call.checked_type)
 
 
 def _constant(node: Constant) -> Tensor:

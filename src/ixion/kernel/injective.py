@@ -20,8 +20,14 @@ UNROLL = 4
 
 
 def injective(
-    name: str, out: Tensor, place: Operand, access: Access, lanes: int,
-    params: tuple[Buffer, ...], whole: Sequence[int] | None = None, base: int = 0,
+    name: str,
+    out: Tensor,
+    place: Operand,
+    access: Access,
+    lanes: int,
+    params: tuple[Buffer, ...],
+    whole: Sequence[int] | None = None,
+    base: int = 0,
 ) -> Kernel:
     """A kernel that writes every element of ``out`` (static shape) to ``place``.
 
@@ -80,8 +86,8 @@ def _by_chunks(
     whole = _line(space, value, base, chunk * size, size, out, lanes)
     rest = inner - (chunks - 1) * size
     last = _line(space, value, base, wrap((chunks - 1) * size), rest, out, lanes)
-    body: Stmt = last if chunks == 1 else (
-        whole if rest == size else If(chunk < chunks - 1, whole, last)
+    body: Stmt = (
+        last if chunks == 1 else (whole if rest == size else If(chunk < chunks - 1, whole, last))
     )
     parts = [*zip(space.vars[:-1], space.extents[:-1], strict=True), (chunk, chunks)]
     return task, rows * chunks, decode(task, parts, body)

@@ -74,9 +74,7 @@ class Layout:
 
     def same_memory(self, other: Layout, shape: Sequence[int]) -> bool:
         """Whether both layouts put this shape's elements at the same offsets."""
-        return self == other or (
-            self._trivial(shape) and other._trivial(shape)
-        )
+        return self == other or (self._trivial(shape) and other._trivial(shape))
 
     def _trivial(self, shape: Sequence[int]) -> bool:
         if self.axis is None:

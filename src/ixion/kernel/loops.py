@@ -108,7 +108,10 @@ def _groups(space: LoopSpace, strides: list[list[int]], fixed: set[Var]) -> list
 
 
 def _joined(
-    space: LoopSpace, value: Expr, out: list[int], groups: list[list[int]],
+    space: LoopSpace,
+    value: Expr,
+    out: list[int],
+    groups: list[list[int]],
     forms: dict[int, Linear],
 ) -> tuple[LoopSpace, Expr, list[int]]:
     new = LoopSpace([], [])

@@ -80,7 +80,9 @@ def generic_reduce(
         work = builder.work()
     group = min(rows, max(1, GRAIN // max(work, 1)))
     loop = For(
-        row, task * group, minimum((task + 1) * group, rows),
+        row,
+        task * group,
+        minimum((task + 1) * group, rows),
         decode(row, outer, body) if outer else body,
     )
     return Kernel(name, params, task, -(-rows // group), loop, locals=tuple(builder.registers))
@@ -166,8 +168,9 @@ class _Builder:
         i = Var("k")
         parts: list[Stmt] = []
         if full:
-            parts.append(For(i, 0, full, self._fold_piece(fold, acc, axis, i, None),
-                             step=self.lanes))
+            parts.append(
+                For(i, 0, full, self._fold_piece(fold, acc, axis, i, None), step=self.lanes)
+            )
         if extent > full:
             parts.append(self._fold_piece(fold, acc, axis, wrap(full), extent - full))
         return _loops(fold.axes[:-1], seq(*parts)) if parts else seq()

@@ -97,7 +97,7 @@ def schedule_for(group: Group, target: Target) -> Schedule:
     from ixion.kernel import all_schedules  # noqa: F401 - registers every schedule
 
     candidates = [*_SCHEDULES.get(group.kind, ()), *_SCHEDULES[""]]
-    chosen = min(
+    chosen: type[Schedule] = min(
         (c for c in candidates if c.accepts(group, target)), key=lambda c: c.rank
     )
     return chosen(group, target)

@@ -12,7 +12,7 @@ from math import prod
 from ixion import te
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand
-from ixion.kernel.group import Group, shape_of
+from ixion.kernel.group import Group
 from ixion.kernel.injective import injective
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import (
@@ -24,6 +24,7 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
+from ixion.op.typed import attrs_of, shape_of
 from ixion.te.expr import Expr, Read
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Tensor
@@ -40,15 +41,15 @@ class Concatenate(Schedule):
         call = group.head
         if call is None or any(i is None for i in group.fields(call)):
             return False
-        return prod(shape_of(call.checked_type)) > 0
+        return prod(shape_of(call)) > 0
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
         assert group.head is not None
         self.fields = [i for i in group.fields(group.head) if i is not None]
-        self.shape = shape_of(group.head.checked_type)
-        self.axis = int(group.head.attrs.axis) % len(self.shape)
-        self.sizes = [shape_of(group.params[i].checked_type)[self.axis] for i in self.fields]
+        self.shape = shape_of(group.head)
+        self.axis = int(attrs_of(group.head).axis) % len(self.shape)
+        self.sizes = [shape_of(group.params[i])[self.axis] for i in self.fields]
 
     def aligned(self, layout: Layout) -> bool:
         """Whether every boundary falls between blocks of the layout."""
@@ -63,9 +64,7 @@ class Concatenate(Schedule):
         block = channel_block(self.target).block
         if not out.plain and (len(self.shape) < 3 or not self.aligned(out)):
             return float("inf")
-        alike = [
-            n for i, n in zip(self.fields, self.sizes, strict=True) if inputs[i] == out
-        ]
+        alike = [n for i, n in zip(self.fields, self.sizes, strict=True) if inputs[i] == out]
         return float(sum(self.sizes) + (sum(self.sizes) - sum(alike)) * block)
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
@@ -78,8 +77,14 @@ class Concatenate(Schedule):
         return lowered
 
     def _copy(
-        self, lowered: Lowered, name: str, field: int, start: int, size: int,
-        inputs: Sequence[Layout], out: Layout,
+        self,
+        lowered: Lowered,
+        name: str,
+        field: int,
+        start: int,
+        size: int,
+        inputs: Sequence[Layout],
+        out: Layout,
     ) -> None:
         assert self.group.head is not None
         outputs, head = self.group.tensors(opaque=self.group.head)

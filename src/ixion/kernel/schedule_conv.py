@@ -13,7 +13,7 @@ from ixion.base.target import Target
 from ixion.ir import Call
 from ixion.kernel.access import Access, Operand
 from ixion.kernel.conv_direct import ConvNest
-from ixion.kernel.group import Group, shape_of
+from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import (
     Lowered,
@@ -29,6 +29,7 @@ from ixion.kernel.schedule import (
 from ixion.kernel.spatial import SpatialNest, Taps, spatial_kernel
 from ixion.kernel.tile import TileShape, choose_tile, vector_registers
 from ixion.kernel.window import DepthwiseNest
+from ixion.op.typed import attrs_of, dtype_of, shape_of
 from ixion.op.window import Window
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Tensor
@@ -50,8 +51,8 @@ class SpatialSchedule(Schedule):
         self.out, self.anchor = outputs[0], head
         self.block = block_size(target)
         self.data = group.operand(self.head, 0) or 0
-        self.data_shape = shape_of(self.head.args[0].checked_type)
-        self.out_shape = shape_of(self.head.checked_type)
+        self.data_shape = shape_of(self.head.args[0])
+        self.out_shape = shape_of(self.head)
 
     def wanted(self, i: int) -> Layout | None:
         return channel_block(self.target) if i == self.data else None
@@ -73,11 +74,16 @@ class SpatialSchedule(Schedule):
     def packs(self, access: Access) -> dict[int, Pack]:
         return {
             i: layout_pack(access.operands[t].layout)
-            for i, t in enumerate(self.group.inputs) if self.group.constant[i]
+            for i, t in enumerate(self.group.inputs)
+            if self.group.constant[i]
         }
 
     def finished(
-        self, name: str, nests: list[SpatialNest], place: Operand, buffers: list[Buffer],
+        self,
+        name: str,
+        nests: list[SpatialNest],
+        place: Operand,
+        buffers: list[Buffer],
         packs: dict[int, Pack],
     ) -> Lowered:
         params = (place.buffer, *buffers)
@@ -91,8 +97,14 @@ class SpatialSchedule(Schedule):
 def spatial_taps(window: Window, data: Sequence[int], out: Sequence[int]) -> tuple[Taps, Taps]:
     """Rows and columns of a window; one spatial dim makes a single row."""
     axes = [
-        Taps(out[2 + d], window.strides[d], -window.before[d], window.dilation[d], window.size[d],
-             data[2 + d])
+        Taps(
+            out[2 + d],
+            window.strides[d],
+            -window.before[d],
+            window.dilation[d],
+            window.size[d],
+            data[2 + d],
+        )
         for d in range(window.rank)
     ]
     return (axes[0], axes[1]) if len(axes) == 2 else (Taps(1, 1, 0, 1, 1, 1), axes[0])
@@ -105,10 +117,14 @@ def flattened(rows: Taps, cols: Taps) -> tuple[Taps, Taps] | None:
     )
     if not plain or rows.count == 1:
         return None
-    return Taps(1, 1, 0, 1, 1, 1), Taps(*(rows.count * cols.count,), 1, 0, 1, 1, rows.extent * cols.extent)
+    return Taps(1, 1, 0, 1, 1, 1), Taps(
+        *(rows.count * cols.count,), 1, 0, 1, 1, rows.extent * cols.extent
+    )
 
 
-def chunks(rows: Taps, cols: Taps, tile: TileShape, row_bytes: int, row_products: int) -> tuple[int, int]:
+def chunks(
+    rows: Taps, cols: Taps, tile: TileShape, row_bytes: int, row_products: int
+) -> tuple[int, int]:
     """Rows and columns per task: enough work each, and an input that stays in the cache."""
     if rows.count == 1:
         pixel_bytes = max(1, row_bytes // cols.count)
@@ -126,9 +142,7 @@ def chunks(rows: Taps, cols: Taps, tile: TileShape, row_bytes: int, row_products
 
 
 def _is_float(group: Group, call: Call) -> bool:
-    return all(a.checked_type.dtype == "float32" for a in call.args) and (
-        call.checked_type.dtype == "float32"
-    )
+    return all(dtype_of(a) == "float32" for a in call.args) and (dtype_of(call) == "float32")
 
 
 def _weights_known(group: Group, call: Call) -> bool:
@@ -138,7 +152,11 @@ def _weights_known(group: Group, call: Call) -> bool:
 
 def _plain_names(call: Call) -> bool:
     """Whether data and weights are in the channel-first layouts of the exporters."""
-    return call.attrs.data_layout in ("NCHW", "NCW") and call.attrs.out_layout in ("", "NCHW", "NCW")
+    return attrs_of(call).data_layout in ("NCHW", "NCW") and attrs_of(call).out_layout in (
+        "",
+        "NCHW",
+        "NCW",
+    )
 
 
 @register_schedule("nn.conv2d", "nn.conv1d")
@@ -152,17 +170,17 @@ class DirectConv(SpatialSchedule):
         call = group.head
         if call is None or not (_is_float(group, call) and _weights_known(group, call)):
             return False
-        if not _plain_names(call) or call.attrs.kernel_layout not in ("OIHW", "OIW"):
+        if not _plain_names(call) or attrs_of(call).kernel_layout not in ("OIHW", "OIW"):
             return False
-        data, out = shape_of(call.args[0].checked_type), shape_of(call.checked_type)
-        groups, block = call.attrs.groups, block_size(target)
+        data, out = shape_of(call.args[0]), shape_of(call)
+        groups, block = attrs_of(call).groups, block_size(target)
         whole = data[1] // groups % block == 0 and out[1] // groups % block == 0
         return prod(out) > 0 and (groups == 1 or whole)
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
-        attrs = self.head.attrs
-        weight = shape_of(self.head.args[1].checked_type)
+        attrs = attrs_of(self.head)
+        weight = shape_of(self.head.args[1])
         self.window = Window.of(weight[2:], attrs.strides, attrs.dilation, attrs.padding)
         self.groups = attrs.groups
         self.in_channels = self.data_shape[1] // self.groups
@@ -226,14 +244,14 @@ class DepthwiseConv(SpatialSchedule):
         call = group.head
         if call is None or not (_is_float(group, call) and _weights_known(group, call)):
             return False
-        if not _plain_names(call) or call.attrs.kernel_layout not in ("OIHW", "OIW"):
+        if not _plain_names(call) or attrs_of(call).kernel_layout not in ("OIHW", "OIW"):
             return False
-        data, out = shape_of(call.args[0].checked_type), shape_of(call.checked_type)
-        return prod(out) > 0 and call.attrs.groups == data[1] == out[1] and data[1] > 1
+        data, out = shape_of(call.args[0]), shape_of(call)
+        return prod(out) > 0 and attrs_of(call).groups == data[1] == out[1] and data[1] > 1
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
-        attrs = self.head.attrs
-        weight = shape_of(self.head.args[1].checked_type)
+        attrs = attrs_of(self.head)
+        weight = shape_of(self.head.args[1])
         window = Window.of(weight[2:], attrs.strides, attrs.dilation, attrs.padding)
         rows, cols = spatial_taps(window, self.data_shape, self.out_shape)
         tile = window_tile(self.target, self.block, cols.count)
@@ -287,16 +305,16 @@ class TransposedConv(SpatialSchedule):
         call = group.head
         if call is None or not (_is_float(group, call) and _weights_known(group, call)):
             return False
-        if not _plain_names(call) or call.attrs.kernel_layout != "IOHW":
+        if not _plain_names(call) or attrs_of(call).kernel_layout != "IOHW":
             return False
-        data, out = shape_of(call.args[0].checked_type), shape_of(call.checked_type)
-        groups, block = call.attrs.groups, block_size(target)
+        data, out = shape_of(call.args[0]), shape_of(call)
+        groups, block = attrs_of(call).groups, block_size(target)
         whole = data[1] // groups % block == 0 and out[1] // groups % block == 0
         return prod(out) > 0 and (groups == 1 or whole)
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
-        attrs = self.head.attrs
-        kernel = shape_of(self.head.args[1].checked_type)[2:]
+        attrs = attrs_of(self.head)
+        kernel = shape_of(self.head.args[1])[2:]
         window = Window.of(kernel, attrs.strides, attrs.dilation, attrs.padding)
         access, buffers = self.access(inputs, out)
         place = Operand(Buffer("out", self.out.dtype), out)
@@ -306,7 +324,8 @@ class TransposedConv(SpatialSchedule):
         in_channels, out_channels = self.data_shape[1] // groups, self.out_shape[1] // groups
         blocks = self.blocks(out_channels)
         phases = [
-            (r, c) for r in phase_taps(window, 0, self.data_shape, self.out_shape)
+            (r, c)
+            for r in phase_taps(window, 0, self.data_shape, self.out_shape)
             for c in phase_taps(window, 1, self.data_shape, self.out_shape)
         ]
         tile = choose_tile(self.target, self.block, phases[0][1][0].count, blocks)
@@ -343,7 +362,9 @@ def phase_taps(
     found = []
     for phase in range(min(s, m)):
         taps = sorted(
-            ((phase + before - i * d) // s, i) for i in range(k) if (phase + before - i * d) % s == 0
+            ((phase + before - i * d) // s, i)
+            for i in range(k)
+            if (phase + before - i * d) % s == 0
         )
         first = taps[0][0] if taps else 0
         delta = d // gcd(s, d) if len(taps) > 1 else 1
@@ -355,7 +376,11 @@ def phase_taps(
 
 
 def pack_transposed(
-    weight: Array, *, groups: int, blocks: int, block: int,
+    weight: Array,
+    *,
+    groups: int,
+    blocks: int,
+    block: int,
     order: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
 ) -> Array:
     """``(I, O/g, kh, kw)`` as the packed weights of every phase, one after another."""
@@ -363,8 +388,13 @@ def pack_transposed(
     w = weight.reshape(groups, in_all // groups, per, *weight.shape[2:])
     w = w.transpose(0, 2, 1, 3, 4).reshape(groups * per, in_all // groups, *weight.shape[2:])
     parts = [
-        pack_conv(w[:, :, list(rows)][:, :, :, list(cols)], groups=groups, blocks=blocks,
-                  block=block, in_block=block)
+        pack_conv(
+            w[:, :, list(rows)][:, :, :, list(cols)],
+            groups=groups,
+            blocks=blocks,
+            block=block,
+            in_block=block,
+        )
         for rows, cols in order
     ]
     return np.concatenate(parts) if parts else np.zeros(0, weight.dtype)

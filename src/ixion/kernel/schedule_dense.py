@@ -12,9 +12,10 @@ import numpy as np
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand
 from ixion.kernel.dense import DenseNest, dense_tile
-from ixion.kernel.group import Group, shape_of
+from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Pack, Place, Schedule, layout_pack, register_schedule
+from ixion.op.typed import dtype_of, shape_of
 from ixion.te.stmt import Buffer
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -34,9 +35,9 @@ class Dense(Schedule):
             return False
         weight = group.operand(call, 1)
         known = weight is not None and group.constant[weight]
-        kinds = (*(a.checked_type for a in call.args), call.checked_type)
-        floats = all(k.dtype == "float32" for k in kinds)
-        return known and floats and all(prod(shape_of(k)) > 0 for k in kinds)
+        tensors = (*call.args, call)
+        floats = all(dtype_of(t) == "float32" for t in tensors)
+        return known and floats and all(prod(shape_of(t)) > 0 for t in tensors)
 
     def wanted(self, i: int) -> Layout | None:
         assert self.group.head is not None
@@ -52,9 +53,9 @@ class Dense(Schedule):
         assert anchor is not None
         data, weight = self.group.operand(head, 0), self.group.operand(head, 1)
         assert data is not None and weight is not None
-        shape = shape_of(head.checked_type)
+        shape = shape_of(head)
         rows, columns = prod(shape[:-1]), shape[-1]
-        depth = shape_of(head.args[0].checked_type)[-1]
+        depth = shape_of(head.args[0])[-1]
         lanes = self.target.lanes("float32")
         tile = dense_tile(self.target, lanes, rows, -(-columns // lanes))
         access, buffers = Access(), []

@@ -11,13 +11,12 @@ from math import prod
 
 from ixion.base import dtype as dtypes
 from ixion.base.target import Target
-from ixion.kernel.access import Access, Operand
+from ixion.kernel.access import Access, Operand, stride_of
 from ixion.kernel.group import Group
 from ixion.kernel.injective import element_space, injective
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.loops import loads_of
 from ixion.kernel.reduce import generic_reduce, reductions_of
-from ixion.kernel.access import stride_of
 from ixion.kernel.schedule import (
     Lowered,
     Pack,
@@ -62,9 +61,7 @@ class GenericSchedule(Schedule):
         total = prod(space.extents)
         return total * ((len(rough) * lanes + 1) / wide)
 
-    def _access(
-        self, inputs: Sequence[Layout], out: Layout
-    ) -> tuple[Access, list[Buffer]]:
+    def _access(self, inputs: Sequence[Layout], out: Layout) -> tuple[Access, list[Buffer]]:
         access = Access()
         buffers = []
         for i, (t, layout) in enumerate(zip(self.group.inputs, inputs, strict=True)):
@@ -84,7 +81,8 @@ class GenericSchedule(Schedule):
         access, buffers = self._access(inputs, out)
         packs: dict[int, Pack] = {
             i: layout_pack(access.operands[self.group.inputs[i]].layout)
-            for i, constant in enumerate(self.group.constant) if constant
+            for i, constant in enumerate(self.group.constant)
+            if constant
         }
         lowered = Lowered([], packs)
         places: dict[Buffer, Place] = {b: Place("in", i) for i, b in enumerate(buffers)}
@@ -94,7 +92,7 @@ class GenericSchedule(Schedule):
             target = Buffer("out" if number is not None else "temp", stage.dtype)
             if number is None:
                 places[target] = Place("temp", len(lowered.temps))
-                size = prod(int(n) for n in stage.shape)  # type: ignore[arg-type]
+                size = static_size(stage)
                 lowered.temps.append(size * dtypes.itemsize(stage.dtype))
             else:
                 places[target] = Place("out", number)
@@ -122,6 +120,14 @@ class GenericSchedule(Schedule):
         kernel = build(name, tensor, place, access, lanes, ())
         kernel.params = (place.buffer, *_buffers_read(tensor, access))
         return kernel
+
+
+def static_size(tensor: Tensor) -> int:
+    """Elements of a tensor of static shape."""
+    total = 1
+    for n in tensor.shape:
+        total *= int(n)  # type: ignore[arg-type]
+    return total
 
 
 def _buffers_read(tensor: Tensor, access: Access) -> list[Buffer]:
@@ -199,13 +205,10 @@ def _inlinable(tensor: Tensor, readers: list[Tensor], folded: dict[Tensor, bool]
     if len(readers) != 1:
         return False
     reader = readers[0]
-    if folded[reader] or _elements(reader) > _elements(tensor):
+    if folded[reader] or static_size(reader) > static_size(tensor):
         return False
     assert reader.body is not None
-    reads = {
-        tuple(id(i) for i in n.indices)
-        for n in _reads(reader.body) if n.tensor is tensor
-    }
+    reads = {tuple(id(i) for i in n.indices) for n in _reads(reader.body) if n.tensor is tensor}
     return len(reads) == 1
 
 
@@ -222,10 +225,6 @@ def _reads(expr: Expr) -> list[Read]:
             found.append(node)
         stack.extend(node.children())
     return found
-
-
-def _elements(tensor: Tensor) -> int:
-    return prod(int(n) for n in tensor.shape)  # type: ignore[arg-type]
 
 
 def _topological(outputs: Sequence[Tensor]) -> list[Tensor]:

@@ -7,12 +7,13 @@ from math import prod
 
 from ixion.base.target import Target
 from ixion.kernel.access import Operand
-from ixion.kernel.group import Group, shape_of
+from ixion.kernel.group import Group
 from ixion.kernel.layout import Layout
 from ixion.kernel.schedule import Lowered, register_schedule
 from ixion.kernel.schedule_conv import SpatialSchedule, spatial_taps, window_chunks, window_tile
 from ixion.kernel.window import AvgPoolNest, MaxPoolNest, WindowNest
 from ixion.op.pool import pool_window
+from ixion.op.typed import attrs_of, dtype_of, shape_of
 from ixion.te.stmt import Buffer
 
 WIDEST = 16  # kernel columns are unrolled
@@ -27,11 +28,11 @@ class Pool(SpatialSchedule):
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
         call = group.head
-        if call is None or call.args[0].checked_type.dtype != "float32":
+        if call is None or dtype_of(call.args[0]) != "float32":
             return False
-        if call.attrs.layout not in ("NCHW", "NCW") or group.operand(call, 0) is None:
+        if attrs_of(call).layout not in ("NCHW", "NCW") or group.operand(call, 0) is None:
             return False
-        return prod(shape_of(call.checked_type)) > 0 and call.attrs.pool_size[-1] <= WIDEST
+        return prod(shape_of(call)) > 0 and attrs_of(call).pool_size[-1] <= WIDEST
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         window = pool_window(self.head.attrs)
@@ -47,7 +48,7 @@ class Pool(SpatialSchedule):
         nest: WindowNest
         if "max" in self.group.kind:
             nest = MaxPoolNest(*base)
-        elif self.head.attrs.count_include_pad:
+        elif attrs_of(self.head).count_include_pad:
             ends = [self.data_shape[2 + d] + window.after[d] for d in range(window.rank)]
             row_limit = ends[0] if window.rank == 2 else 1
             nest = AvgPoolNest(*base, row_limit=row_limit, col_limit=ends[-1])

@@ -117,7 +117,11 @@ class WinogradConv(DirectConv):
         return self._phases(name, layer, params, places, packs)
 
     def _phases(
-        self, name: str, layer: Winograd, params: tuple[Buffer, ...], places: dict[Buffer, Place],
+        self,
+        name: str,
+        layer: Winograd,
+        params: tuple[Buffer, ...],
+        places: dict[Buffer, Place],
         packs: dict[int, Pack],
     ) -> Lowered:
         v, mm = Buffer("v", "float32"), Buffer("m", "float32")

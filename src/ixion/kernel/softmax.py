@@ -6,6 +6,7 @@ as the definition does.  Source: the usual stable form, e.g. Goodfellow et al., 
 
 from __future__ import annotations
 
+from ixion.kernel.reduce import identity_of
 from ixion.te.expr import (
     Compare,
     Expr,
@@ -20,7 +21,6 @@ from ixion.te.expr import (
     wrap,
 )
 from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
-from ixion.kernel.reduce import identity_of
 
 GRAIN = 2048
 

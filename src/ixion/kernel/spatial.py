@@ -184,9 +184,14 @@ class SpatialNest:
             i = Var("tile")
             loop = self._tile(simplify(shift + (i * size + at)), size, None)
             return For(i, 0, run, loop)
-        valid = None if inside else [
-            [p for p in range(size) if self.cols.valid(at + p, t)] for t in range(self.cols.taps)
-        ]
+        valid = (
+            None
+            if inside
+            else [
+                [p for p in range(size) if self.cols.valid(at + p, t)]
+                for t in range(self.cols.taps)
+            ]
+        )
         return self._tile(simplify(shift + at), size, valid)
 
     def _tile(self, col: Expr, size: int, valid: Valid) -> Stmt:

@@ -93,8 +93,11 @@ class Accumulators:
 
 
 def multiply_step(
-    acc: Accumulators, pixels: Sequence[int], blocks: int,
-    weight: Callable[[int], Expr], source: Callable[[int], Expr],
+    acc: Accumulators,
+    pixels: Sequence[int],
+    blocks: int,
+    weight: Callable[[int], Expr],
+    source: Callable[[int], Expr],
 ) -> Stmt:
     """One reduction element: ``acc[p][b] += source(p) * weight(b)`` for the given pixels."""
     vectors = [weight(b) for b in range(blocks)]

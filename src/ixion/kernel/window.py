@@ -39,10 +39,12 @@ class WindowNest(SpatialNest):
     def accumulate(self, col: Expr, size: int, valid: Valid) -> Stmt:
         t, x, tap = Var("t"), Var("x"), Var("tap")
         columns = valid or [list(range(size)) for _ in range(self.cols.taps)]
-        cells = seq(*(
-            self._cells(x + j * self.cols.delta * self.block, tap + j, pixels)
-            for j, pixels in enumerate(columns)
-        ))
+        cells = seq(
+            *(
+                self._cells(x + j * self.cols.delta * self.block, tap + j, pixels)
+                for j, pixels in enumerate(columns)
+            )
+        )
         body = Let(x, self._source_at(col, t), Let(tap, t * self.cols.taps, cells))
         return For(t, self.lo, self.hi, body)
 

@@ -86,15 +86,29 @@ class Winograd:
         first = task * self.chunk
         count = minimum(wrap(self.tiles) - first, self.chunk)
         point = Var("point")
-        multiply = For(point, 0, self.points, self._products(v, mm, point, og, self.chunk, wrap(0), self.chunk, wrap(0)))
-        back = self._output(mm, first, count, og * self.tile.blocks, self._blocks_of(og), self.chunk, wrap(0))
+        multiply = For(
+            point,
+            0,
+            self.points,
+            self._products(v, mm, point, og, self.chunk, wrap(0), self.chunk, wrap(0)),
+        )
+        back = self._output(
+            mm, first, count, og * self.tile.blocks, self._blocks_of(og), self.chunk, wrap(0)
+        )
         body = seq(
             self._input(v, first, count, wrap(0), wrap(self.in_blocks), self.chunk, wrap(0)),
             For(og, 0, self.groups, seq(multiply, back)),
         )
         tasks = -(-self.tiles // self.chunk)
-        return Kernel(name, params, task, tasks, body, scratch=v_bytes + products * 4,
-                      locals=(self.acc.buffer, v, mm))
+        return Kernel(
+            name,
+            params,
+            task,
+            tasks,
+            body,
+            scratch=v_bytes + products * 4,
+            locals=(self.acc.buffer, v, mm),
+        )
 
     def phases(
         self, name: str, v: Buffer, mm: Buffer, params: tuple[Buffer, ...]
@@ -104,7 +118,9 @@ class Winograd:
         ib, og, point, ob = Var("ib"), Var("og"), Var("point"), Var("ob")
         total = wrap(self.tiles)
         first = self._input(v, wrap(0), total, ib, ib + 1, self.tiles, wrap(0))
-        second = self._products(v, mm, point, og, self.tiles, wrap(0), self.tiles, og * self.tile.blocks)
+        second = self._products(
+            v, mm, point, og, self.tiles, wrap(0), self.tiles, og * self.tile.blocks
+        )
         third = self._output(mm, wrap(0), total, ob, wrap(1), self.tiles, ob)
         ends = tuple(b for b in params if b not in (self.source, self.weights))
         return [
@@ -145,7 +161,9 @@ class Winograd:
             inside, self._transform_in(v, target, at, stride, None),
             self._transform_in(v, target, at, stride, (row, col)),
         ))  # fmt: skip
-        body: Stmt = Let(row, th * self.m - self.pad_top, Let(col, tw * self.m - self.pad_left, work))
+        body: Stmt = Let(
+            row, th * self.m - self.pad_top, Let(col, tw * self.m - self.pad_left, work)
+        )
         t = Var("t")
         body = Let(th, t % per // self.tiles_wide, Let(tw, t % self.tiles_wide, body))
         body = Let(t, first + i, Let(n, t // per, body))
@@ -167,10 +185,12 @@ class Winograd:
         half = self._apply_columns(self.b_t, cells, lets, "e")
         whole = self._apply_rows(self.b_t, half, lets, "f")
         gap = self.in_blocks * stride * self.block
-        stores: Stmt = seq(*(
-            v.store(target + p * gap, value)
-            for p, value in enumerate(x for line in whole for x in line)
-        ))
+        stores: Stmt = seq(
+            *(
+                v.store(target + p * gap, value)
+                for p, value in enumerate(x for line in whole for x in line)
+            )
+        )
         return _bound(lets, stores)
 
     def _cell(self, at: Var, r: int, c: int, edge: tuple[Var, Var] | None) -> Expr:
@@ -198,9 +218,7 @@ class Winograd:
         self, matrix: object, cells: list[list[Expr]], lets: list[tuple[Var, Expr]], name: str
     ) -> list[list[Expr]]:
         """``cells @ matrix^T``."""
-        return [
-            self._vectors(matrix, line, lets, f"{name}{r}_") for r, line in enumerate(cells)
-        ]
+        return [self._vectors(matrix, line, lets, f"{name}{r}_") for r, line in enumerate(cells)]
 
     def _vectors(
         self, matrix: object, values: list[Expr], lets: list[tuple[Var, Expr]], name: str
@@ -215,14 +233,23 @@ class Winograd:
     # Phase 2.
 
     def _products(
-        self, v: Buffer, mm: Buffer, point: Expr, og: Expr, tiles: int, first: Expr, stride: int,
+        self,
+        v: Buffer,
+        mm: Buffer,
+        point: Expr,
+        og: Expr,
+        tiles: int,
+        first: Expr,
+        stride: int,
         block0: Expr,
     ) -> Stmt:
         """``M[point] = V[point] @ U[point]`` for one group of output blocks."""
         wide = self.tile.blocks * self.block
         v_at = point * (self.in_blocks * stride * self.block)
         u_at = (point * self.groups + og) * (self.in_blocks * self.block * wide)
-        blocks = self.tile.blocks if stride == self.chunk and mm.scope == "scratch" else self.out_blocks
+        blocks = (
+            self.tile.blocks if stride == self.chunk and mm.scope == "scratch" else self.out_blocks
+        )
         m_at = (point * blocks + block0) * (stride * self.block)
         sizes = even_tiles(tiles, self.tile.pixels)
         parts: list[Stmt] = []
@@ -236,8 +263,16 @@ class Winograd:
         return seq(*parts)
 
     def _product_tile(
-        self, v: Buffer, mm: Buffer, v_at: Expr, u_at: Expr, m_at: Expr, start: Expr, size: int,
-        stride: int, og: Expr,
+        self,
+        v: Buffer,
+        mm: Buffer,
+        v_at: Expr,
+        u_at: Expr,
+        m_at: Expr,
+        start: Expr,
+        size: int,
+        stride: int,
+        og: Expr,
     ) -> Stmt:
         ib, k, u, x, w = Var("ib"), Var("k"), Var("u"), Var("x"), Var("w")
         wide = self.tile.blocks * self.block
@@ -250,12 +285,17 @@ class Winograd:
         left = minimum(wrap(self.in_channels) - ib * self.block, self.block)
         whole = self.in_channels % self.block == 0
         loop = For(k, 0, self.block if whole else left, unroll(u, times, step), step=times)
-        body = Let(x, simplify(v_at + ib * (stride * self.block) + start * self.block),
-                   Let(w, simplify(u_at + ib * (self.block * wide)), loop))
+        body = Let(
+            x,
+            simplify(v_at + ib * (stride * self.block) + start * self.block),
+            Let(w, simplify(u_at + ib * (self.block * wide)), loop),
+        )
         stores: list[Stmt] = []
         for b in range(self.tile.blocks):
             row = [
-                mm.store(simplify(m_at + (start + (b * stride + p)) * self.block), self.acc.get(p, b))
+                mm.store(
+                    simplify(m_at + (start + (b * stride + p)) * self.block), self.acc.get(p, b)
+                )
                 for p in range(size)
             ]
             stores.append(self._if_real(og, b, seq(*row)))
@@ -288,7 +328,13 @@ class Winograd:
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
 
     def _output(
-        self, mm: Buffer, first: Expr, count: Expr, block0: Expr, blocks: Expr, stride: int,
+        self,
+        mm: Buffer,
+        first: Expr,
+        count: Expr,
+        block0: Expr,
+        blocks: Expr,
+        stride: int,
         m_block: Expr,
     ) -> Stmt:
         """Transforms ``count`` tiles of ``blocks`` output blocks from ``block0`` on back."""
@@ -327,7 +373,12 @@ class Winograd:
         return For(b, 0, blocks, For(i, 0, count, body))
 
     def _stores(
-        self, whole: list[list[Expr]], n: Expr, block: Expr, row: Var, col: Var,
+        self,
+        whole: list[list[Expr]],
+        n: Expr,
+        block: Expr,
+        row: Var,
+        col: Var,
         guard: Callable[[int, int, Stmt], Stmt],
     ) -> list[Stmt]:
         stores = []

@@ -26,13 +26,11 @@ def matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
     """``(A^T, G, B^T)`` with ``y = A^T [(G g) * (B^T d)]`` for m outputs and 3 taps (Toom-Cook)."""
     n = m + 2
     points = [Fraction(p) for p in _POINTS[: n - 1]]
-    a_t = tuple(
-        tuple([p**i for p in points] + [Fraction(int(i == m - 1))]) for i in range(m)
-    )
+    a_t = tuple(tuple([p**i for p in points] + [Fraction(int(i == m - 1))]) for i in range(m))
     scale = [_product([p - q for q in points if q != p]) for p in points]
-    g = tuple(
-        tuple(p**i / s for i in range(3)) for p, s in zip(points, scale, strict=True)
-    ) + ((Fraction(0), Fraction(0), Fraction(1)),)
+    g = tuple(tuple(p**i / s for i in range(3)) for p, s in zip(points, scale, strict=True)) + (
+        (Fraction(0), Fraction(0), Fraction(1)),
+    )
     rows = [_coefficients([q for q in points if q != p], n) for p in points]
     b_t = (*rows, _coefficients(points, n))
     return _balanced(a_t, g, b_t)

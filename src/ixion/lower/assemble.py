@@ -13,6 +13,7 @@ from ixion.lower.join import join_results, lifetimes
 from ixion.lower.lower import Lowering, PlannedStep
 from ixion.lower.memory import plan
 from ixion.lower.storage import Storage, Value
+from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of
 from ixion.runtime.program import HostStep, Program, Slot, Step, TensorSpec
 from ixion.te.stmt import Kernel
 from ixion.te.text import kernel_key
@@ -41,15 +42,15 @@ def assemble(
     join_results(lowering.steps)
     arena = plan(lowering.storages)
     kernels: dict[str, Kernel] = {}
-    steps, hosts = [], []
+    steps: list[Step] = []
+    hosts: list[HostStep] = []
     for planned in lowering.steps:
         steps.append(_step(planned, kernels, hosts))
     outputs = [
-        TensorSpec(n, v.shape, v.dtype)
-        for n, v in zip(output_names, lowering.results, strict=True)
+        TensorSpec(n, v.shape, v.dtype) for n, v in zip(output_names, lowering.results, strict=True)
     ]
     inputs = [
-        TensorSpec(n, tuple(p.checked_type.shape), p.checked_type.dtype)
+        TensorSpec(n, shape_of(p), dtype_of(p))
         for n, p in zip(input_names, func.params, strict=True)
     ]
     scratch = max((k.scratch for k in kernels.values()), default=0)
@@ -106,9 +107,9 @@ def _cost(planned: PlannedStep) -> float:
 def _host_step(call: Call, reads: Sequence[Value], writes: Sequence[Value]) -> HostStep:
     attrs: dict[str, Any] = {}
     if call.attrs is not None:
-        attrs = {k: _jsonable(v) for k, v in call.attrs.items()}
+        attrs = {k: _jsonable(v) for k, v in attrs_of(call).items()}
     return HostStep(
-        call.op.name, attrs,
+        op_name(call), attrs,
         tuple(TensorSpec(f"in{i}", v.shape, v.dtype) for i, v in enumerate(reads)),
         tuple(TensorSpec(f"out{i}", v.shape, v.dtype) for i, v in enumerate(writes)),
     )  # fmt: skip

@@ -37,9 +37,7 @@ def join_results(steps: Sequence[PlannedStep]) -> None:
                 break
 
 
-def _free_for(
-    operand: Storage, out: Storage, number: int, steps: Sequence[PlannedStep]
-) -> bool:
+def _free_for(operand: Storage, out: Storage, number: int, steps: Sequence[PlannedStep]) -> bool:
     simple = operand.parent is None and out.parent is None and not operand.pinned
     alike = operand.kind == "arena" and out.kind == "arena" and operand.nbytes == out.nbytes
     only = out.first == number and operand.last == number and operand.first < number

@@ -30,10 +30,11 @@ from ixion.ir import (
     Var,
     structural_hash,
 )
-from ixion.kernel.group import Group, shape_of
+from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout, parse_layout
 from ixion.kernel.schedule import Lowered, Place, schedule_for
 from ixion.lower.storage import Storage, Value
+from ixion.op.typed import callee, dtype_of, field_types, function_attr, op_attr, op_name, shape_of
 from ixion.te.stmt import Kernel
 from ixion.transform.form_kernels import VIEWS, has_compute
 
@@ -78,10 +79,8 @@ class Lowering:
     def run(self, func: Function) -> None:
         """Lowers the function's body; raises CodegenError for what has no compiled form."""
         for i, param in enumerate(func.params):
-            kind = _tensor(param)
-            size = prod(kind.shape) * dtypes.itemsize(kind.dtype)
-            storage = self._storage("input", size, i)
-            self.values[id(param)] = Value(storage, PLAIN, tuple(kind.shape), kind.dtype)
+            storage = self._storage("input", _nbytes(param), i)
+            self.values[id(param)] = Value(storage, PLAIN, shape_of(param), dtype_of(param))
         for node in dataflow_order(func.body):
             self._visit(node)
         self.results = list(self._flat(self._value(func.body)))
@@ -93,7 +92,9 @@ class Lowering:
 
     def _visit(self, node: Expr) -> None:
         if isinstance(node, Tuple):
-            self.values[id(node)] = tuple(v for f in node.fields for v in self._flat(self._value(f)))
+            self.values[id(node)] = tuple(
+                v for f in node.fields for v in self._flat(self._value(f))
+            )
         elif isinstance(node, TupleGetItem):
             fields = self._value(node.tuple_value)
             assert isinstance(fields, tuple)
@@ -121,14 +122,13 @@ class Lowering:
             storage = self._storage("const", packed.nbytes, len(self.constants))
             self.constants.append(packed)
             self.kept.append(node.data)
-            kind = _tensor(node)
-            self.packed[full] = Value(storage, PLAIN, tuple(kind.shape), kind.dtype)
+            self.packed[full] = Value(storage, PLAIN, shape_of(node), dtype_of(node))
         return self.packed[full]
 
     # Formed kernels.
 
     def _formed(self, node: Call) -> None:
-        function: Function = node.op
+        function = callee(node)
         calls = calls_inside(function)
         label = _label(node, calls)
         if not all(has_compute(c) for c in calls):
@@ -144,27 +144,26 @@ class Lowering:
 
     def _lower(self, function: Function, constant: tuple[bool, ...]) -> Lowered:
         group = Group(function, constant)
-        inputs = [parse_layout(t) for t in function.attrs["in_layouts"]]
-        out = parse_layout(function.attrs["out_layout"])
+        inputs = [parse_layout(t) for t in function_attr(function, "in_layouts")]
+        out = parse_layout(function_attr(function, "out_layout"))
         return schedule_for(group, self.target).lower("kernel", inputs, out)
 
     def _alias(self, node: Call, calls: Sequence[Call]) -> bool:
         """A view gets no step: another shape or layout of the same memory."""
-        if not all(c.op.name in VIEWS for c in calls) or isinstance(node.args[0], Constant):
+        if not all(op_name(c) in VIEWS for c in calls) or isinstance(node.args[0], Constant):
             return False
         source = self._value(node.args[0])
-        out = parse_layout(node.op.attrs["out_layout"])
-        kind = _tensor(node)
-        shape = tuple(int(d) for d in kind.shape)
+        out = parse_layout(function_attr(callee(node), "out_layout"))
+        shape = shape_of(node)
         assert isinstance(source, Value)
-        relabelled = all(c.op.name == "copy" for c in calls)
+        relabelled = all(op_name(c) == "copy" for c in calls)
         if relabelled and not source.layout.same_memory(out, shape):
             return False
         if not relabelled and not (
             source.layout.same_memory(PLAIN, source.shape) and out.same_memory(PLAIN, shape)
         ):
             return False
-        self.values[id(node)] = Value(source.storage, out, shape, kind.dtype)
+        self.values[id(node)] = Value(source.storage, out, shape, dtype_of(node))
         return True
 
     def _emit(self, node: Call, lowered: Lowered, label: str, products: int) -> None:
@@ -189,19 +188,23 @@ class Lowering:
         return value
 
     def _outputs(self, node: Call) -> list[Value]:
-        layout = parse_layout(node.op.attrs["out_layout"])
-        kind = node.checked_type
-        fields = (kind,) if isinstance(kind, TensorType) else kind.fields
+        layout = parse_layout(function_attr(callee(node), "out_layout"))
         outputs = []
-        for f in fields:
+        for f in field_types(node):
             shape = shape_of(f)
             nbytes = layout.size(shape) * dtypes.itemsize(f.dtype)
             outputs.append(Value(self._storage("arena", nbytes), layout, shape, f.dtype))
         return outputs
 
     def _step(
-        self, kernel: Kernel, places: Sequence[Place], inputs: Sequence[Value],
-        outputs: Sequence[Value], temps: Sequence[Storage], lowered: Lowered, label: str,
+        self,
+        kernel: Kernel,
+        places: Sequence[Place],
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        temps: Sequence[Storage],
+        lowered: Lowered,
+        label: str,
         products: int,
     ) -> None:
         storages, reads = [], []
@@ -213,9 +216,12 @@ class Lowering:
                 reads.append(inputs[place.index])
             else:
                 storages.append(outputs[place.index].storage)
-        in_place = [n for n, p in enumerate(places) if p.kind == "in" and p.index in lowered.in_place]
-        concat = len(lowered.kernels) > 1 and all(p.kind == "out" for _, ps in lowered.kernels
-                                                  for p in ps[:1])
+        in_place = [
+            n for n, p in enumerate(places) if p.kind == "in" and p.index in lowered.in_place
+        ]
+        concat = len(lowered.kernels) > 1 and all(
+            p.kind == "out" for _, ps in lowered.kernels for p in ps[:1]
+        )
         written = [outputs[p.index] for p in places if p.kind == "out"]
         self.steps.append(PlannedStep(
             label, reads, written, storages, kernel, in_place=in_place, concat=concat,
@@ -223,12 +229,12 @@ class Lowering:
         ))  # fmt: skip
 
     def _host(self, node: Call, call: Call, label: str) -> None:
-        inputs = []
+        inputs: list[Value] = []
         for arg in node.args:
             inputs.extend(self._flat(self._value(arg)))
         outputs = [
             Value(self._storage("arena", _nbytes(f)), PLAIN, shape_of(f), f.dtype)
-            for f in _fields(node.checked_type)
+            for f in field_types(node)
         ]
         storages = [v.storage for v in (*inputs, *outputs)]
         self.steps.append(PlannedStep(label, inputs, outputs, storages, host=call))
@@ -236,24 +242,13 @@ class Lowering:
         self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
 
 
-def _tensor(node: Expr) -> TensorType:
-    kind = node.checked_type
-    if not isinstance(kind, TensorType):
-        raise CodegenError("only tensors have a compiled form", found=str(kind))
-    return kind
-
-
-def _fields(kind: Any) -> tuple[TensorType, ...]:
-    return (kind,) if isinstance(kind, TensorType) else tuple(kind.fields)
-
-
-def _nbytes(kind: TensorType) -> int:
-    return prod(shape_of(kind)) * dtypes.itemsize(kind.dtype)
+def _nbytes(node: Expr | TensorType) -> int:
+    return prod(shape_of(node)) * dtypes.itemsize(dtype_of(node))
 
 
 def _label(node: Call, calls: Sequence[Call]) -> str:
     """What a step stands for: the fused ops, and the node of the model they come from."""
-    ops = "+".join(c.op.name.removeprefix("nn.") for c in calls)
+    ops = "+".join(op_name(c).removeprefix("nn.") for c in calls)
     origin = getattr(node.span, "source_name", None)
     return f"{ops} [{origin.name}]" if origin is not None else ops
 
@@ -261,7 +256,7 @@ def _label(node: Call, calls: Sequence[Call]) -> str:
 def _products(calls: Sequence[Call]) -> int:
     total = 0
     for c in calls:
-        count = c.op.get_attr("FMacCount")
+        count = op_attr(c, "FMacCount")
         if count is not None:
             total += int(count(c.attrs, tuple(a.checked_type for a in c.args), c.checked_type))
     return total

@@ -24,7 +24,7 @@ from ixion.op.broadcast import (
 from ixion.op.call import binary_builder, call
 from ixion.op.compare import Compare, Exact, Ulp
 from ixion.op.define import InferArgs, Names, OpPattern, Reference, Symbolic, define
-from ixion.op.rounding import Array, narrow, wide
+from ixion.op.rounding import Array
 from ixion.op.sample import (
     FLOATS,
     INTS,

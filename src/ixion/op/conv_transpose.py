@@ -121,7 +121,7 @@ def _infer(rank: int) -> Infer:
 
 
 def _scatter(x: Array, w: Array, window: Window, groups: int, size: Sequence[int]) -> Array:
-    """x (N, C, ...), w (C, O/groups, ...) added tap by tap into (N, O, *size)."""
+    """X (N, C, ...), w (C, O/groups, ...) added tap by tap into (N, O, *size)."""
     batch, channels, spatial = x.shape[0], x.shape[1], x.shape[2:]
     pixels = x.reshape(batch, groups, channels // groups, -1)
     taps = w.reshape(groups, channels // groups, w.shape[1], *window.size)

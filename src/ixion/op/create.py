@@ -17,7 +17,7 @@ from ixion.ir.expr import Call, Constant, Expr, TupleWrapper, const
 from ixion.ir.types import TensorType, TupleType, Type
 from ixion.op.axes import shape_text
 from ixion.op.call import as_tuple_expr, call, known_ints
-from ixion.op.cast import convert
+from ixion.op.conversion import convert
 from ixion.op.compare import Accumulation, Exact
 from ixion.op.define import InferArgs, Inferred, Names, OpPattern, define
 from ixion.op.extent import extents

@@ -21,7 +21,7 @@ from ixion.op.call import as_tuple_expr, call, known_ints, unary_builder
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define, moves
 from ixion.op.extent import extents, index
-from ixion.op.reshape import index_of_flat
+from ixion.op.reshapes import index_of_flat
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, broadcastable, choice, flag, shape
 

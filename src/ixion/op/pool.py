@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ixion import te
-from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr

@@ -158,7 +158,7 @@ def draw_axes(draw: Draw, rank: int) -> dict[str, Any]:
 
 
 def _product_value(args: InferArgs, out: Type, reference: Reference | None) -> Value:
-    """prod of a shape vector: an element count."""
+    """Prod of a shape vector: an element count."""
     value = args.value(0)
     if value is None or value.ndim != 1 or not isinstance(out, TensorType):
         return None

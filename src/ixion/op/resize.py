@@ -17,7 +17,7 @@ from ixion.ir.types import TensorType, Type
 from ixion.op import layout as layouts
 from ixion.op.accumulate import accumulator
 from ixion.op.call import call, known_ints, per_axis
-from ixion.op.cast import convert
+from ixion.op.conversion import convert
 from ixion.op.compare import Accumulation
 from ixion.op.define import Infer, InferArgs, OpPattern, define
 from ixion.op.extent import extents

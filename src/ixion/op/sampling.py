@@ -72,7 +72,7 @@ class Sampling:
         return (out * 2 + 1) * size - target, target * 2
 
     def nearest(self, top: Any, bottom: Any) -> Any:
-        """top / bottom rounded to an index."""
+        """Top / bottom rounded to an index."""
         if self.rule == "floor":
             return top // bottom
         if self.rule == "ceil":

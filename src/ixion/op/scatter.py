@@ -46,7 +46,7 @@ class ScatterNDAttrs(Attrs):
 
 
 def _apply(data: Array, where: tuple[Any, ...], updates: Array, mode: str) -> Array:
-    """data with updates combined at ``where``; later updates win, sums run in float64."""
+    """Data with updates combined at ``where``; later updates win, sums run in float64."""
     out = wide(data).copy()
     values = np.broadcast_to(wide(updates), out[where].shape)
     if mode == "update":

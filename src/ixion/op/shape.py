@@ -17,7 +17,7 @@ from ixion.op.call import call, known_ints
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define, moves
 from ixion.op.extent import extents
-from ixion.op.reshape import reshape_compute, shaped_by
+from ixion.op.reshapes import reshape_compute, shaped_by
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axes, choice, flag, shape
 

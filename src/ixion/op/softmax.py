@@ -32,7 +32,7 @@ def _infer(args: InferArgs) -> Type:
 
 
 def _parts(x: Array, axis: int) -> tuple[Array, Array]:
-    """x less its maximum, and the sum of exponentials of that."""
+    """X less its maximum, and the sum of exponentials of that."""
     shifted = x - np.max(x, axis=axis, keepdims=True)
     return shifted, np.sum(np.exp(shifted), axis=axis, keepdims=True)
 

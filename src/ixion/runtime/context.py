@@ -33,6 +33,7 @@ class Binding:
     table: Table
     states: Sequence[Array]
     threads: int
+    spin: int
 
 
 @dataclass
@@ -142,6 +143,7 @@ class Context:
             RunWord.THREADS: self._binding.threads,
             RunWord.POOL: pool,
             RunWord.BUDGET: TURN,
+            RunWord.SPIN: self._binding.spin,
         }
         for word, value in values.items():
             self.words[word // 8] = value

@@ -21,7 +21,7 @@ from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context
 from ixion.runtime.hosts import Resolver, resolve, run_host
 from ixion.runtime.inputs import check_count, fitting, in_order, usable_in_place
 from ixion.runtime.outputs import bind_outputs, check_out, collect, place_of, result_view
-from ixion.runtime.pool import checked_threads, default_threads, pool_for
+from ixion.runtime.pool import checked_threads, default_threads, pool_for, spin_of
 from ixion.runtime.profile import Profile, make_profile, new_counters
 from ixion.runtime.program import Program
 from ixion.runtime.table import build_table
@@ -63,7 +63,8 @@ class Executable:
         self._native = native.sequencer()
         self._states = _new_states(program)
         table = build_table(program, self._address, self.threads)
-        self._binding = Binding(program, table, self._states, self.threads if table.shared else 1)
+        threads = self.threads if table.shared else 1
+        self._binding = Binding(program, table, self._states, threads, spin_of(threads))
         self._call = self._native.run
         self._simple = _is_simple(program)
         self._limit = 1 if program.states else max(2, usable_cores())
@@ -72,6 +73,7 @@ class Executable:
         self._waiting = 0
         self._changed = threading.Condition()
         self._forked = False
+        self._output_names = [spec.name for spec in program.outputs]
         _ALL.add(self)
 
     def __call__(self, *values: object, **named: object) -> list[Array]:
@@ -85,8 +87,7 @@ class Executable:
     def run(self, values: Mapping[str, object]) -> dict[str, Array]:
         """Inputs by name to outputs by name. Raises as `run_flat` does."""
         results = self.run_flat(in_order(values, self.program.inputs))
-        names = [spec.name for spec in self.program.outputs]
-        return dict(zip(names, results, strict=True))
+        return dict(zip(self._output_names, results, strict=True))
 
     def run_flat(self, values: Sequence[object], out: Sequence[Array] | None = None) -> list[Array]:
         """Inputs to outputs, in the program's order. Outputs are new arrays, or those of `out`.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ixion.base import dtype as dtypes
 from ixion.base.errors import InputError, nearest
+from ixion.runtime.arena import address_of
 from ixion.runtime.program import TensorSpec
 
 Array = npt.NDArray[Any]
@@ -21,13 +22,13 @@ def in_order(values: Mapping[str, object], specs: Sequence[TensorSpec]) -> list[
     Raises InputError for a missing or unknown name, with the nearest right one.
     """
     names = [spec.name for spec in specs]
+    if values.keys() == set(names):
+        return [values[name] for name in names]
     for name in values:
         if name not in names:
             raise _unknown_name(name, [other for other in names if other not in values] or names)
-    for name in names:
-        if name not in values:
-            raise InputError(f"input '{name}' is missing", expected=_listed(names))
-    return [values[name] for name in names]
+    missing = next(name for name in names if name not in values)
+    raise InputError(f"input '{missing}' is missing", expected=_listed(names))
 
 
 def check_count(values: Sequence[object], specs: Sequence[TensorSpec]) -> None:
@@ -81,7 +82,7 @@ def as_array(value: object, spec: TensorSpec) -> Array:
 
 def usable_in_place(array: Array) -> bool:
     """Whether kernels can work on the array where it lies: dense and 16-byte aligned."""
-    return bool(array.flags.c_contiguous) and array.ctypes.data % 16 == 0
+    return bool(array.flags.c_contiguous) and address_of(array) % 16 == 0
 
 
 def _mismatch(what: str, spec: TensorSpec, array: Array) -> InputError:

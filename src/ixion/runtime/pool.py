@@ -33,16 +33,9 @@ class Pool:
     def grow(self, threads: int) -> None:
         """Have at least `threads - 1` workers."""
         with self._lock:
-            self._set_spin(max(threads, self._workers + 1))
             while self._workers < threads - 1:
                 self._workers += 1
                 self._start(self._workers)
-
-    def _set_spin(self, threads: int) -> None:
-        """Spinning with more threads than cores keeps the others from working."""
-        pauses = int(config.get("spin_us")) * _PAUSES_PER_MICROSECOND
-        spin = pauses if threads <= usable_cores() else 1
-        self._block[PoolWord.SPIN : PoolWord.SPIN + 8].view("int64")[0] = spin
 
     def _start(self, number: int) -> None:
         serve = native.sequencer().worker
@@ -64,6 +57,12 @@ def pool_for(threads: int) -> Pool:
         pool = _POOLS[0]
     pool.grow(threads)
     return pool
+
+
+def spin_of(threads: int) -> int:
+    """Pauses before a worker of a run sleeps; with more threads than cores it does so at once."""
+    pauses = int(config.get("spin_us")) * _PAUSES_PER_MICROSECOND
+    return pauses if threads <= usable_cores() else 1
 
 
 def default_threads() -> int:

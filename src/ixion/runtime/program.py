@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ixion.base import dtype as dtypes
 from ixion.base.errors import CodegenError
+from ixion.runtime.arena import address_of, allocate
 
 SlotKind = Literal["arena", "const", "input", "output", "imm", "state"]
 StepKind = Literal["call", "host", "jump", "branch", "loop", "next"]
@@ -183,8 +184,6 @@ class Program:
 
 def settled(arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
     """Read-only copies of `arrays` in one block, each at a 64-byte boundary."""
-    from ixion.runtime.arena import allocate
-
     block = allocate(sum(aligned(array.nbytes) for array in arrays))
     copies, offset = [], 0
     for array in arrays:
@@ -201,4 +200,4 @@ def _is_settled(array: npt.NDArray[Any]) -> bool:
     if array.nbytes == 0:
         return True
     contiguous = array.flags.c_contiguous and not array.flags.writeable
-    return contiguous and array.ctypes.data % ALIGNMENT == 0
+    return contiguous and address_of(array) % ALIGNMENT == 0

@@ -124,7 +124,7 @@ def apply_cast(a: Array, dtype: str) -> Array:
     if a.dtype.kind not in "fV" or target.kind not in "iu":  # V: ml_dtypes
         with np.errstate(all="ignore"):
             return a.astype(target)
-    info = np.iinfo(target)
+    info: Any = np.iinfo(target.name)
     wide = np.nan_to_num(a.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     low, high = wide <= float(info.min), wide >= float(info.max)
     inside = np.where(low | high, 0.0, np.trunc(wide)).astype(target)
@@ -161,7 +161,9 @@ class _TensorEvaluator:
                 raise KeyError(f"te: no value for placeholder {t.name}")
             shape = tuple(int(self.expr(_as_expr(d), {}, ())) for d in t.shape)
             env = {
-                v: np.arange(n, dtype=np.int64).reshape([-1 if i == d else 1 for i in range(len(shape))])
+                v: np.arange(n, dtype=np.int64).reshape(
+                    [-1 if i == d else 1 for i in range(len(shape))]
+                )
                 for d, (v, n) in enumerate(zip(t.axes, shape, strict=True))
             }
             value = np.broadcast_to(self.expr(t.body, env, shape), shape)
@@ -198,8 +200,11 @@ class _TensorEvaluator:
         axes = tuple(range(len(grid), len(grid) + k))
         if 0 in extents and expr.kind in ("min", "max"):
             return np.full(grid, identity(expr.kind, expr.dtype))
-        return np.asarray(_REDUCE[expr.kind](body, axis=axes, dtype=body.dtype) if
-                          expr.kind in ("add", "mul") else _REDUCE[expr.kind](body, axis=axes))
+        return np.asarray(
+            _REDUCE[expr.kind](body, axis=axes, dtype=body.dtype)
+            if expr.kind in ("add", "mul")
+            else _REDUCE[expr.kind](body, axis=axes)
+        )
 
 
 def identity(kind: str, dtype: str) -> Any:
@@ -212,7 +217,7 @@ def identity(kind: str, dtype: str) -> Any:
     if kind == "and":
         return np_dtype.type(True if dtype == "bool" else -1)
     if np_dtype.kind in "iu":
-        info = np.iinfo(np_dtype)
+        info: Any = np.iinfo(np_dtype.name)
         return np_dtype.type(info.max if kind == "min" else info.min)
     if dtype == "bool":
         return np_dtype.type(kind == "min")
@@ -304,15 +309,19 @@ class _KernelEvaluator:
 
 
 def _fold_lanes(kind: str, lanes: Array) -> Array:
+    lanes = np.atleast_1d(lanes)
     while len(lanes) > 1:
         half = len(lanes) // 2
-        lanes = np.asarray(_BINARY[{"add": "add", "mul": "mul"}.get(kind, kind)](
-            lanes[:half], lanes[half:]))
+        lanes = np.asarray(
+            _BINARY[{"add": "add", "mul": "mul"}.get(kind, kind)](lanes[:half], lanes[half:])
+        )
     return np.asarray(lanes[0])
 
 
 def run_kernel(
-    kernel: Kernel, arrays: Sequence[Array], scalars: Sequence[int] = (),
+    kernel: Kernel,
+    arrays: Sequence[Array],
+    scalars: Sequence[int] = (),
     tasks: range | None = None,
 ) -> None:
     """Runs the tasks of a kernel on flat arrays (one per param, written in place).

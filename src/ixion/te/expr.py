@@ -452,9 +452,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
         stack.extend(reversed(node.children()))
 
 
-def substitute(
-    expr: Expr, mapping: dict[Var, Expr], memo: dict[int, Expr] | None = None
-) -> Expr:
+def substitute(expr: Expr, mapping: dict[Var, Expr], memo: dict[int, Expr] | None = None) -> Expr:
     """``expr`` with variables replaced; index arithmetic is folded again on the way up.
 
     Sharing is kept: an object that occurs twice is replaced once.

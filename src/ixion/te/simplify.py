@@ -9,7 +9,7 @@ the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ixion.te.expr import (
@@ -29,7 +29,7 @@ from ixion.te.expr import (
 Range = tuple[int | None, int | None]  # inclusive bounds, None = unbounded
 Ranges = Mapping[Var, Range]
 
-_FOLD = {
+_FOLD: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

@@ -22,7 +22,12 @@ class Buffer:
     __slots__ = ("dtype", "lanes", "name", "offset", "scope", "size")
 
     def __init__(
-        self, name: str, dtype: str, scope: str = "global", size: int = 0, lanes: int = 1,
+        self,
+        name: str,
+        dtype: str,
+        scope: str = "global",
+        size: int = 0,
+        lanes: int = 1,
         offset: int = 0,
     ) -> None:
         self.name, self.dtype, self.scope = name, dtype, scope
@@ -63,7 +68,13 @@ class For(Stmt):
     __slots__ = ("body", "hi", "lo", "step", "unrolled", "var")
 
     def __init__(
-        self, var: Var, lo: ExprLike, hi: ExprLike, body: Stmt, *, unrolled: bool = False,
+        self,
+        var: Var,
+        lo: ExprLike,
+        hi: ExprLike,
+        body: Stmt,
+        *,
+        unrolled: bool = False,
         step: int = 1,
     ) -> None:
         self.var, self.lo, self.hi, self.body = var, wrap(lo), wrap(hi), body
@@ -87,9 +98,7 @@ class Store(Stmt):
 
     __slots__ = ("buffer", "count", "index", "value")
 
-    def __init__(
-        self, buffer: Buffer, index: Expr, value: Expr, count: Expr | None = None
-    ) -> None:
+    def __init__(self, buffer: Buffer, index: Expr, value: Expr, count: Expr | None = None) -> None:
         self.buffer, self.index, self.value, self.count = buffer, index, value, count
 
 

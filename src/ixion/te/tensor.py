@@ -31,7 +31,11 @@ class Tensor:
     __slots__ = ("axes", "body", "dtype", "name", "shape")
 
     def __init__(
-        self, shape: Sequence[Extent], dtype: str, name: str, axes: tuple[Var, ...] = (),
+        self,
+        shape: Sequence[Extent],
+        dtype: str,
+        name: str,
+        axes: tuple[Var, ...] = (),
         body: Expr | None = None,
     ) -> None:
         self.shape = tuple(shape)

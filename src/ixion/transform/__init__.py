@@ -20,7 +20,7 @@ _FILES: dict[str, str] = {
     ),
     "registry": "get_pass list_passes make_pass pass_options register_pass",
     "print_ir": "PrintIR",
-    "infer_type": "InferType infer_expr infer_type",
+    "infer_type": "InferType expr_type infer_expr",
     "simplify_inference": "SimplifyInference",
     "fold_constant": "FoldConstant fold_constant_expr",
     "fold_scale_axis": "BackwardFoldScaleAxis FoldScaleAxis ForwardFoldScaleAxis",

@@ -29,7 +29,7 @@ from ixion.ir import (
 )
 from ixion.ir.visitor import post_order
 from ixion.transform.context import PassContext
-from ixion.transform.infer_type import infer_type
+from ixion.transform.infer_type import expr_type
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
 from ixion.transform.registry import register_pass
@@ -145,7 +145,7 @@ _RULES: dict[type, Callable[[_Folder, Any, Any], Expr]] = {
 def _evaluated(old: Call, new: Call) -> Expr:
     known = written_type(old)
     if known is None:
-        known = infer_type(new)
+        known = expr_type(new)
     elif written_type(new) is None:
         new._set_checked_type(known)
     exact = _EXACT.get(new.op.name)  # type: ignore[attr-defined]  # an Op

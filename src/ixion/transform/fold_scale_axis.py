@@ -42,7 +42,7 @@ class ForwardFoldScaleAxis(FunctionPass):
 
 
 @register_pass("FoldScaleAxis")
-def FoldScaleAxis() -> Sequential:  # noqa: N802 - Relay's name
+def FoldScaleAxis() -> Sequential:
     """Both directions, then FoldConstant."""
     passes = [BackwardFoldScaleAxis(), ForwardFoldScaleAxis(), FoldConstant()]
     return Sequential(passes, name="FoldScaleAxis")

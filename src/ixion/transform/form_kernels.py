@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar
 
 from ixion.analysis.dataflow import dataflow_order, operands
 from ixion.analysis.dominators import ForwardGraph, PostDominators
@@ -32,6 +31,7 @@ from ixion.ir import (
     Var,
 )
 from ixion.op.define import OpPattern
+from ixion.op.typed import op_attr, op_name
 from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
@@ -51,7 +51,7 @@ ALONE = frozenset(("nn.softmax", "nn.log_softmax", "nn.fast_softmax"))
 
 def has_compute(call: Call) -> bool:
     """Whether the op says what its elements are (else Python does it, as a host step)."""
-    return isinstance(call.op, Op) and call.op.get_attr("FTVMCompute") is not None
+    return isinstance(call.op, Op) and op_attr(call, "FTVMCompute") is not None
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class _Group:
 class FormKernels(FunctionPass):
     """Turns a typed dataflow function into calls of formed kernels."""
 
-    info: ClassVar[PassInfo] = PassInfo(0, "FormKernels", ["InferType"])
+    info = PassInfo(0, "FormKernels", ["InferType"])
 
     def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
         if func.attrs is not None and func.attrs.get("Primitive"):
@@ -159,7 +159,7 @@ class _Former:
         if before is None or after is None:
             return ""
         same = tuple(before.shape) == tuple(after.shape)
-        name = call.op.name
+        name = op_name(call)
         if kind not in ("elementwise", "injective", "view"):  # after a head: elementwise only
             return kind if pattern <= OpPattern.BROADCAST and same and name not in VIEWS else ""
         if name in HEADS or name in ALONE:
@@ -187,7 +187,7 @@ class _Former:
 
 
 def _kind(call: Call) -> str:
-    name = call.op.name
+    name = op_name(call)
     if not has_compute(call) or not isinstance(call.checked_type, TensorType) or name in ALONE:
         return "opaque"
     if name in HEADS:
@@ -203,7 +203,7 @@ def _kind(call: Call) -> str:
 
 
 def _pattern(call: Call) -> OpPattern:
-    value = call.op.get_attr("TOpPattern")
+    value = op_attr(call, "TOpPattern")
     return OpPattern.OPAQUE if value is None else OpPattern(value)
 
 
@@ -252,6 +252,6 @@ def _formed(
     for call in group.calls:
         inside[id(call)] = call.copy(args=tuple(operand(a) for a in call.args))
     body = inside[id(last)]
-    kind = group.kind if group.kind != "opaque" else str(last.op.name)
+    kind = group.kind if group.kind != "opaque" else str(op_name(last))
     function = Function(params, body, last.checked_type, attrs={"Primitive": 1, "kernel": kind})
     return Call(function, tuple(args), span=last.span)

@@ -11,18 +11,17 @@ from ixion.ir import (
     GlobalVar,
     IRModule,
     Type,
-    post_order_visit,
     rewrite,
     structural_equal,
 )
 from ixion.transform.context import PassContext
-from ixion.transform.pass_infra import ModulePass, replace_functions
 from ixion.transform.pass_info import PassInfo
+from ixion.transform.pass_infra import ModulePass, replace_functions
 from ixion.transform.registry import register_pass
 from ixion.transform.type_inferencer import TypeInferencer, written_type
 from ixion.transform.type_writer import TypeWriter, write_type
 
-__all__ = ["InferType", "infer_expr", "infer_type"]
+__all__ = ["InferType", "expr_type", "infer_expr"]
 
 
 @register_pass("InferType")
@@ -124,6 +123,6 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     return result
 
 
-def infer_type(expr: Expr, mod: IRModule | None = None) -> Type:
+def expr_type(expr: Expr, mod: IRModule | None = None) -> Type:
     """The type of ``expr``, written into it and what is below it where no annotation is missing."""
     return infer_expr(expr, mod).checked_type

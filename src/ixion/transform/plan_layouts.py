@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from ixion.analysis.dataflow import calls_inside, dataflow_order
 from ixion.base.target import Target
@@ -33,7 +32,8 @@ from ixion.ir import (
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Schedule, channel_block, schedule_for
-from ixion.op import call as make_call
+from ixion.op.call import call as make_call
+from ixion.op.typed import callee, op_name, shape_of, tensor_type
 from ixion.transform.context import PassContext
 from ixion.transform.form_kernels import VIEWS, has_compute
 from ixion.transform.pass_info import PassInfo
@@ -47,7 +47,7 @@ class PlanLayouts(FunctionPass):
     """Fixes layouts for one target; runs after FormKernels."""
 
     target: str | Target = "native"
-    info: ClassVar[PassInfo] = PassInfo(0, "PlanLayouts", ["InferType"])
+    info = PassInfo(0, "PlanLayouts", ["InferType"])
 
     def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
         if func.attrs is not None and func.attrs.get("Primitive"):
@@ -72,20 +72,21 @@ class _Planner:
         self.wishes: dict[int, list[Layout]] = {}
 
     def run(self) -> Expr:
-        for node in self.kernels:
-            self.schedules[id(node)] = self._schedule(node)
-            self._note_wishes(node)
+        for kernel in self.kernels:
+            self.schedules[id(kernel)] = self._schedule(kernel)
+            self._note_wishes(kernel)
         for node in self.nodes:
             self._visit(node)
         return self._plain(self.func.body)
 
     def _schedule(self, node: Call) -> Schedule | None:
         constant = tuple(isinstance(a, Constant) for a in node.args)
-        key = (structural_hash(node.op), constant)
+        function = callee(node)
+        key = (structural_hash(function), constant)
         if key not in self.known:
-            computed = all(has_compute(c) for c in calls_inside(node.op))
+            computed = all(has_compute(c) for c in calls_inside(function))
             self.known[key] = (
-                schedule_for(Group(node.op, constant), self.target) if computed else None
+                schedule_for(Group(function, constant), self.target) if computed else None
             )
         return self.known[key]
 
@@ -135,16 +136,14 @@ class _Planner:
         if fixed is not None:
             return fixed
         candidates = [PLAIN]
-        if len(node.checked_type.shape) >= 3:
+        if len(shape_of(node)) >= 3:
             candidates.append(channel_block(self.target))
         if len(candidates) == 1:
             return PLAIN
         return min(candidates, key=lambda c: self._cost(node, schedule, inputs, c))
 
-    def _cost(
-        self, node: Call, schedule: Schedule, inputs: Sequence[Layout], out: Layout
-    ) -> float:
-        shape = [int(d) for d in node.checked_type.shape]
+    def _cost(self, node: Call, schedule: Schedule, inputs: Sequence[Layout], out: Layout) -> float:
+        shape = shape_of(node)
         size = prod(shape)
         wishes = self.wishes.get(id(node), [])
         wrong = sum(not out.same_memory(w, shape) for w in set(wishes))
@@ -187,18 +186,17 @@ def _is_formed(node: Call) -> bool:
 
 
 def _is_view(node: Call) -> bool:
-    return all(c.op.name in VIEWS for c in calls_inside(node.op))
+    return all(op_name(c) in VIEWS for c in calls_inside(callee(node)))
 
 
-def _laid_out(
-    node: Call, args: Sequence[Expr], inputs: Sequence[Layout], out: Layout
-) -> Call:
+def _laid_out(node: Call, args: Sequence[Expr], inputs: Sequence[Layout], out: Layout) -> Call:
     """The kernel with its layouts as attributes."""
-    ranks = [len(p.checked_type.shape) for p in node.op.params]
+    function = callee(node)
+    ranks = [len(tensor_type(p).shape) for p in function.params]
     texts = tuple(x.text(rank) for x, rank in zip(inputs, ranks, strict=True))
     kind = node.checked_type
     rank = len(kind.shape) if isinstance(kind, TensorType) else 0
-    function = node.op.with_attr({"in_layouts": texts, "out_layout": out.text(rank)})
+    function = function.with_attr({"in_layouts": texts, "out_layout": out.text(rank)})
     return node.copy(op=function, args=tuple(args))
 
 

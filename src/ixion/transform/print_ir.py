@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ixion.ir import IRModule
 from ixion.transform.context import PassContext
-from ixion.transform.pass_infra import ModulePass
 from ixion.transform.pass_info import PassInfo
+from ixion.transform.pass_infra import ModulePass
 from ixion.transform.registry import register_pass
 
 __all__ = ["PrintIR"]

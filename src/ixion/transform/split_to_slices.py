@@ -6,10 +6,10 @@ A slice has one result, so it can be fused with what reads it, or be a view.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from ixion.ir import Call, Expr, Function, IRModule, Op, TupleGetItem, rewrite
-from ixion.op import call as make_call
+from ixion.op.call import call as make_call
+from ixion.op.typed import attrs_of, field_types, op_name
 from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
@@ -21,7 +21,7 @@ from ixion.transform.registry import register_pass
 class SplitToSlices(FunctionPass):
     """Rewrites ``split(x, ...).i``."""
 
-    info: ClassVar[PassInfo] = PassInfo(0, "SplitToSlices", ["InferType"])
+    info = PassInfo(0, "SplitToSlices", ["InferType"])
 
     def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
         body = rewrite(func.body, _slice)
@@ -32,11 +32,11 @@ def _slice(old: Expr, new: Expr) -> Expr:
     if not isinstance(new, TupleGetItem) or not isinstance(new.tuple_value, Call):
         return new
     source = new.tuple_value
-    if not isinstance(source.op, Op) or source.op.name != "split":
+    if not isinstance(source.op, Op) or op_name(source) != "split":
         return new
     assert isinstance(old, TupleGetItem)
-    sizes = [f.shape for f in old.tuple_value.checked_type.fields]
-    axis = int(source.attrs.axis) % len(sizes[0])
+    sizes = [f.shape for f in field_types(old.tuple_value)]
+    axis = int(attrs_of(source).axis) % len(sizes[0])
     if not all(isinstance(s[axis], int) for s in sizes):
         return new
     begin = sum(int(s[axis]) for s in sizes[: new.index])

@@ -38,6 +38,7 @@ from ixion.transform.type_solver import TypeSolver
 __all__ = ["TypeWriter", "keep_type", "write_type"]
 
 _E = TypeVar("_E", bound=Expr)
+_write_type_args = Call.type_args.__set__  # type: ignore[attr-defined]  # a slot
 write_type = Expr._checked_type.__set__  # type: ignore[attr-defined]  # a slot
 
 
@@ -120,10 +121,13 @@ class TypeWriter:
         return var.copy(type_annotation=kind)
 
     def _call(self, call: Call, kind: Type) -> Call:
-        given = self._inferencer.type_args.get(call)
-        if given is None and not self._new:
-            return call
+        if type(call.op) is Op:
+            new = call.copy(args=self._all(call.args)) if self._new else call
+            # Derived, like the type itself, and no part of equality: written in place.
+            _write_type_args(new, tuple([arg.checked_type for arg in new.args]))
+            return new
         changes: dict[str, Any] = {"op": self.result(call.op), "args": self._all(call.args)}
+        given = self._inferencer.type_args.get(call)
         if given is not None:
             changes["type_args"] = tuple(self._solver.resolve(arg) for arg in given)
         return call.copy(**changes)

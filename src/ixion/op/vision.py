@@ -1,0 +1,1 @@
+"""The functions Relay has in ``relay.vision``."""
