@@ -77,6 +77,12 @@ def test_difference_without_any_tolerance_is_equality() -> None:
     assert not arrays.difference(one, one + 1, 0, 0).within
 
 
+def test_another_dtype_is_mentioned() -> None:
+    found = arrays.difference(np.ones(2, np.int32), np.ones(2, np.int64), 0, 0)
+    assert found.within
+    assert found.reason == "int32, expected int64"
+
+
 def test_integers_far_apart_do_not_wrap() -> None:
     found = arrays.difference(np.array([0], np.uint8), np.array([255], np.uint8), 0, 0)
     assert found.largest == 255

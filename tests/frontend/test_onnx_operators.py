@@ -149,7 +149,6 @@ def test_conv(shape, weight, attrs):
         ((1, 3, 5, 6), (3, 4, 3, 3), {"strides": [2, 2], "pads": [1, 0, 1, 1]}),
         ((1, 3, 5, 6), (3, 4, 3, 2), {"output_padding": [1, 0], "strides": [2, 2]}),
         ((1, 4, 5), (4, 2, 3), {"strides": [3]}),
-        ((1, 3, 4, 4), (3, 2, 3, 3), {"strides": [2, 2], "output_shape": [8, 8]}),
     ],
 )
 def test_conv_transpose(shape, weight, attrs):
@@ -181,6 +180,39 @@ def test_pool_of_padding():
 def test_max_pool_indices():
     attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
     check("MaxPool", [f32(2, 2, 6, 4)], attrs=attrs, outputs=2)
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_local_response(size):
+    """onnx's evaluator mixes up batch and channels here, so the formula is written out."""
+    x = f32(2, 6, 3, 3)
+    attrs = {"size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0}
+    got = run(build("LRN", 17, [x], [], attrs), {"v0": x})[0]
+    low, high = (size - 1) // 2, size // 2
+    for c in range(6):
+        total = (x[:, max(0, c - low) : c + high + 1] ** 2).sum(axis=1)
+        want = x[:, c] / (2 + 0.5 / size * total) ** 0.75
+        np.testing.assert_allclose(got[:, c], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("auto", "before"), [("NOTSET", 1), ("SAME_LOWER", 1), ("SAME_UPPER", 0)])
+def test_conv_transpose_to_a_stated_size(auto, before):
+    x, weight = f32(1, 3, 4, 4), f32(3, 2, 3, 3)
+    stated = {"output_shape": [8, 8]} if auto == "NOTSET" else {"auto_pad": auto}
+    plain = run(build("ConvTranspose", 17, [x], [weight], {"strides": [2, 2]}), {"v0": x})[0]
+    model = build("ConvTranspose", 17, [x], [weight], {"strides": [2, 2], **stated})
+    got = run(model, {"v0": x})[0]
+    # One cell of nine too many: it is cut off in front, or behind for SAME_UPPER.
+    np.testing.assert_allclose(
+        got, plain[:, :, before : before + 8, before : before + 8], rtol=1e-5
+    )
+
+
+def test_a_negative_pad_crops():
+    x = f32(2, 3, 4)
+    got = run(build("Pad", 17, [x], [i64(0, 0, -1, 0, 1, 0)], {}), {"v0": x})[0]
+    np.testing.assert_array_equal(got[:, :3], x[:, :, 1:])
+    assert got.shape == (2, 4, 3)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +258,6 @@ def test_normalization():
     check("LayerNormalization", [x], [f32(5), f32(5)], atol=1e-4)
     check("LayerNormalization", [x], [f32(4, 5), f32(4, 5)], {"axis": 2}, atol=1e-4)
     check("LayerNormalization", [x], [f32(5)], atol=1e-4)
-    check("LRN", [f32(1, 6, 3, 3)], attrs={"size": 3, "alpha": 0.5, "bias": 2.0})
-    check("LRN", [f32(1, 6, 3, 3)], attrs={"size": 4, "alpha": 0.5})
     check("LpNormalization", [x], attrs={"axis": 1})
 
 
@@ -313,7 +343,6 @@ def test_slice(starts, ends, axes, steps):
 def test_pad():
     x = f32(2, 3, 4)
     check("Pad", [x], [i64(0, 1, 2, 0, 0, 1), np.array(1.5, np.float32)])
-    check("Pad", [x], [i64(0, 0, -1, 0, 1, 0)])
     check("Pad", [x], [i64(0, 1, 2, 0, 1, 1)], {"mode": "reflect"})
     check("Pad", [x], [i64(0, 1, 2, 0, 1, 1)], {"mode": "edge"})
     check("Pad", [x], [i64(0, 1, 2, 0, 1, 1)], {"mode": "wrap"}, opset=19)
@@ -351,7 +380,7 @@ def test_quantization():
     scale, zero = np.array(0.7, np.float32), np.array(-3, np.int8)
     check("QuantizeLinear", [x], [scale, zero])
     check("QuantizeLinear", [x], [np.abs(f32(3)) + 0.1, np.array([1, 2, 3], np.uint8)], {"axis": 1})
-    check("DequantizeLinear", [np.array([[-128, 0, 127]], np.int8)], [scale, zero])
+    check("DequantizeLinear", [np.array([[-128, 0, 127]], np.int8)], [scale, zero], opset=19)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])

@@ -86,9 +86,8 @@ def check_symbolic(op: Op, attrs: Any, sample: Sample, arrays: tuple[Any, ...]) 
     if not isinstance(first, TensorType) or not first.shape:
         return
     known = {f"s{i}": n for i, n in enumerate(first.shape)}
-    types = (TensorType([dims.SymVar(s) for s in known], first.dtype),) + tuple(
-        type_of(v) for v in sample.args[1:]
-    )
+    rest = (type_of(v) for v in sample.args[1:])
+    types = (TensorType([dims.SymVar(s) for s in known], first.dtype), *rest)
     values = (None, *values_of(sample)[1:])
     try:
         out = op.get_attr("FInfer")(InferArgs(op.name, types, attrs, values))

@@ -123,7 +123,11 @@ class Difference:
 
 
 def difference(got: Array, want: Array, rtol: float, atol: float) -> Difference:
-    """Compare by |got - want| <= atol + rtol * |want|, two NaN and equal infinities being equal."""
+    """Compare by |got - want| <= atol + rtol * |want|, two NaN and equal infinities being equal.
+
+    Another dtype is mentioned in `reason`; it decides nothing, since files often hold wider values
+    than the model gives.
+    """
     if got.shape != want.shape:
         reason = f"shape {got.shape}, expected {want.shape}"
         return Difference(np.inf, np.inf, within=False, reason=reason)
@@ -138,7 +142,8 @@ def difference(got: Array, want: Array, rtol: float, atol: float) -> Difference:
     error = np.where(np.isnan(error), np.inf, error)
     share = np.where(np.isnan(share), np.inf, share)
     largest = float(share.max())
-    return Difference(float(error.max()), largest, within=largest <= 1)
+    reason = None if got.dtype == want.dtype else f"{got.dtype}, expected {want.dtype}"
+    return Difference(float(error.max()), largest, within=largest <= 1, reason=reason)
 
 
 def _wide(array: Array) -> Array:

@@ -94,7 +94,8 @@ def draw(console: Console, reports: list[Checked]) -> None:
         row: list[object] = [report.name, shape_text(report.shape, report.dtype)]
         if report.within is not None:
             row += [f"{report.largest_error:.3g}", f"{report.share_of_tolerance:.3g}"]
-            row.append("within" if report.within else f"outside {report.reason or ''}".strip())
+            verdict = "within" if report.within else "outside"
+            row.append(f"{verdict} ({report.reason})" if report.reason else verdict)
         rows.append(row)
     console.print(table(*columns, rows=rows))
 

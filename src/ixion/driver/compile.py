@@ -15,7 +15,7 @@ from ixion.driver.executable import (
     ReferenceExecutable,
     ShapeFreeExecutable,
 )
-from ixion.op.typed import dtype_of, shape_of
+from ixion.op.typed import dtype_of
 from ixion.runtime.program import Program, TensorSpec
 
 if TYPE_CHECKING:

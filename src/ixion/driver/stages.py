@@ -58,10 +58,11 @@ def _after(module: IRModule, target: Target, opt_level: int, after: str | None) 
             f"no pass {after!r} runs at opt level {opt_level}", expected=", ".join(names),
             hint=did_you_mean(after, names),
         )  # fmt: skip
-    for name, module in pipeline.run(module, pipeline.COMPILED, target, opt_level):
+    last = module
+    for name, last in pipeline.run(module, pipeline.COMPILED, target, opt_level):  # noqa: B007
         if name == after and name != "FoldConstant":
             break
-    return module
+    return last
 
 
 def _assembled(module: IRModule, target: Target) -> Assembled:
@@ -79,10 +80,9 @@ def _plan(assembled: Assembled, target: Target) -> str:
     program = assembled.program
     bound = lower_bound(assembled.lowering.storages)
     constants = sum(c.nbytes for c in program.constants)
-    lines = [
-        f"arena {program.arena_size} bytes (at least {bound} alive at one step), "
-        f"constants {constants} bytes, scratch {program.scratch_size} bytes a worker"
-    ]
+    arena = f"arena {program.arena_size} bytes (at least {bound} alive at one step)"
+    scratch = f"scratch {program.scratch_size} bytes a worker"
+    lines = [f"{arena}, constants {constants} bytes, {scratch}"]
     for i, step in enumerate(program.steps):
         slots = " ".join(f"{s.kind}{s.index or ''}+{s.offset}" for s in step.slots)
         what = step.kernel[:14] if step.kind == "call" else step.kind

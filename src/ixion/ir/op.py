@@ -1,7 +1,7 @@
 """Operators and their registry.
 
-The registry is NNVM's: ``register_op(name)`` gives the op whether or not it exists yet, so one op can
-get attributes from several places; setters return the op, so they chain.  An attribute set with a
+The registry is NNVM's: ``register_op(name)`` gives the op whether or not it exists yet, so one op
+can get attributes from several places; setters return the op, so they chain.  An attribute set with a
 higher ``plevel`` wins over a lower one; two values of equal level are an error.
 
     register_op("my.scale").describe("x * 2").set_num_inputs(1).set_attr("TOpPattern", 0)
@@ -66,11 +66,13 @@ class Op(Expr, mutable=True):
     support_level: int
 
     def __init__(self, name: str = "") -> None:
-        raise RegistryError("an Op is not made directly", hint="use register_op(name) or Op.get(name)")
+        raise RegistryError(
+            "an Op is not made directly", hint="use register_op(name) or Op.get(name)"
+        )
 
     @staticmethod
     def get(name: str) -> Op:
-        """The registered op of that name or alias; RegistryError naming the nearest one otherwise."""
+        """The registered op of that name or alias; RegistryError names the nearest otherwise."""
         found = OP_TABLE.get(name) or OP_TABLE.get(_ALIASES.get(name, ""))
         if found is None:
             hint = did_you_mean(name, OP_TABLE)

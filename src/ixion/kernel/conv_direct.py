@@ -121,7 +121,8 @@ class ConvNest(SpatialNest):
         return For(k, 0, self.in_block if whole else left, step, step=times)
 
     def _step(self, x: Expr, w: Expr, pixels: Sequence[int]) -> Stmt:
-        assert self.source is not None and self.weights is not None
+        assert self.source is not None
+        assert self.weights is not None
         source, weights = self.source, self.weights
         apart = self.cols.step * self.in_block
         return multiply_step(

@@ -75,8 +75,8 @@ class Group:
 def _computed(call: Call, made: dict[int, Any]) -> Any:
     inputs: list[Tensor] = []
     for arg in call.args:
-        for one in arg.fields if isinstance(arg, Tuple) else (arg,):
-            inputs.append(_constant(one) if isinstance(one, Constant) else made[id(one)])
+        parts = arg.fields if isinstance(arg, Tuple) else (arg,)
+        inputs += [_constant(x) if isinstance(x, Constant) else made[id(x)] for x in parts]
     return op_attr(call, "FTVMCompute")(call.attrs, tuple(inputs), call.checked_type)
 
 

@@ -63,7 +63,8 @@ class SpatialSchedule(Schedule):
     def access(self, inputs: Sequence[Layout], out: Layout) -> tuple[Access, list[Buffer]]:
         """Operands of the epilogue; constants that broadcast are laid out like the output."""
         access, buffers = Access(), []
-        for i, (t, layout) in enumerate(zip(self.group.inputs, inputs, strict=True)):
+        for i, (t, given) in enumerate(zip(self.group.inputs, inputs, strict=True)):
+            layout = given
             if self.group.constant[i]:
                 shape = [int(n) for n in t.shape]  # type: ignore[arg-type]
                 layout = constant_layout(shape, self.out_shape, out)
@@ -220,7 +221,10 @@ class DirectConv(SpatialSchedule):
 
 
 def pack_conv(weight: Array, *, groups: int, blocks: int, block: int, in_block: int) -> Array:
-    """``(O, I/g, kh, kw)`` as ``[g][O/(blocks*block)][I/in_block][kh][kw][in_block][blocks*block]``."""
+    """``(O, I/g, kh, kw)`` as ``[g][O/wide][I/in_block][kh][kw][in_block][wide]``.
+
+    ``wide`` is ``blocks * block``; what is missing to whole blocks is zero.
+    """
     w = weight[:, :, None, :] if weight.ndim == 3 else weight
     out_channels, in_channels, kh, kw = w.shape
     per = out_channels // groups

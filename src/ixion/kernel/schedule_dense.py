@@ -52,7 +52,8 @@ class Dense(Schedule):
         outputs, anchor = self.group.tensors(opaque=head)
         assert anchor is not None
         data, weight = self.group.operand(head, 0), self.group.operand(head, 1)
-        assert data is not None and weight is not None
+        assert data is not None
+        assert weight is not None
         shape = shape_of(head)
         rows, columns = prod(shape[:-1]), shape[-1]
         depth = shape_of(head.args[0])[-1]

@@ -47,7 +47,7 @@ class GenericSchedule(Schedule):
         tensor = self.outputs[0]
         if self.stages != self.outputs:
             return 0.0
-        access, buffers = self._access(inputs, out)
+        access, _ = self._access(inputs, out)
         place = Operand(Buffer("out", tensor.dtype), out)
         space, value, _ = element_space(tensor, place, access)
         if not space.vars:
@@ -64,7 +64,8 @@ class GenericSchedule(Schedule):
     def _access(self, inputs: Sequence[Layout], out: Layout) -> tuple[Access, list[Buffer]]:
         access = Access()
         buffers = []
-        for i, (t, layout) in enumerate(zip(self.group.inputs, inputs, strict=True)):
+        for i, (t, given) in enumerate(zip(self.group.inputs, inputs, strict=True)):
+            layout = given
             if self.group.constant[i]:
                 layout = self._constant(i, out)
             buffers.append(Buffer(f"in{i}", t.dtype))

@@ -104,6 +104,7 @@ def multiply_step(
     steps: list[Stmt] = []
     for p in pixels:
         spread = broadcast(source(p), acc.lanes)
-        for b in range(blocks):
-            steps.append(acc.set(p, b, intrinsic("fma", spread, vectors[b], acc.get(p, b))))
+        for b, vector in enumerate(vectors):
+            product = intrinsic("fma", spread, vector, acc.get(p, b))
+            steps.append(acc.set(p, b, product))
     return seq(*steps)

@@ -1,8 +1,8 @@
 """Transform matrices of Winograd convolution F(m, 3), and linear maps as expression code.
 
-Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.  An ``m x m`` output
-tile needs ``(m + 2)^2`` products per channel pair instead of ``9 m^2``.  The interpolation points
-are 0, 1, -1, 2, -2 (and 1/2, -1/2 for m = 6) and infinity.
+Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.  An ``m x m``
+output tile needs ``(m + 2)^2`` products per channel pair instead of ``9 m^2``.  The interpolation
+points are 0, 1, -1, 2, -2 (and 1/2, -1/2 for m = 6) and infinity.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ def matrices(m: int) -> tuple[Matrix, Matrix, Matrix]:
     """``(A^T, G, B^T)`` with ``y = A^T [(G g) * (B^T d)]`` for m outputs and 3 taps (Toom-Cook)."""
     n = m + 2
     points = [Fraction(p) for p in _POINTS[: n - 1]]
-    a_t = tuple(tuple([p**i for p in points] + [Fraction(int(i == m - 1))]) for i in range(m))
+    a_t = tuple((*(p**i for p in points), Fraction(int(i == m - 1))) for i in range(m))
     scale = [_product([p - q for q in points if q != p]) for p in points]
-    g = tuple(tuple(p**i / s for i in range(3)) for p, s in zip(points, scale, strict=True)) + (
-        (Fraction(0), Fraction(0), Fraction(1)),
-    )
+    finite = (tuple(p**i / s for i in range(3)) for p, s in zip(points, scale, strict=True))
+    g = (*finite, (Fraction(0), Fraction(0), Fraction(1)))
     rows = [_coefficients([q for q in points if q != p], n) for p in points]
     b_t = (*rows, _coefficients(points, n))
     return _balanced(a_t, g, b_t)

@@ -44,8 +44,7 @@ def assemble(
     kernels: dict[str, Kernel] = {}
     steps: list[Step] = []
     hosts: list[HostStep] = []
-    for planned in lowering.steps:
-        steps.append(_step(planned, kernels, hosts))
+    steps.extend(_step(planned, kernels, hosts) for planned in lowering.steps)
     outputs = [
         TensorSpec(n, v.shape, v.dtype) for n, v in zip(output_names, lowering.results, strict=True)
     ]

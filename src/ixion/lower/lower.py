@@ -101,9 +101,10 @@ class Lowering:
             self.values[id(node)] = fields[node.index]
         elif isinstance(node, Call) and isinstance(node.op, Function):
             self._formed(node)
-        elif not isinstance(node, (Var, Constant, Function)) and id(node) not in self.values:
+        elif id(node) not in self.values and not isinstance(node, (Var, Constant)):
             raise CodegenError(
-                f"{type(node).__name__} has no compiled form yet", where=getattr(node, "span", None),
+                f"{type(node).__name__} has no compiled form yet",
+                where=getattr(node, "span", None),
                 hint='use executor="reference" for programs with control flow',
             )  # fmt: skip
 

@@ -43,7 +43,9 @@ def integer_matmul(a: Array, b: Array) -> Array:
     """``a @ b`` of integers as int64, wrapping."""
     depth = a.shape[-1]
     if depth and a.size and b.size:
-        bound = float(np.abs(a.astype(np.float64)).max()) * float(np.abs(b.astype(np.float64)).max())
+        bound = float(np.abs(a.astype(np.float64)).max()) * float(
+            np.abs(b.astype(np.float64)).max()
+        )
         if bound * depth < _EXACT_FLOAT:
             return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
     return np.matmul(a.astype(np.int64), b.astype(np.int64))

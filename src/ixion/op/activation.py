@@ -153,8 +153,12 @@ def _bound(value: float, dtype: str) -> float | int:
 
 def _clip_reference(attrs: ClipAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
     x, dtype = inputs[0], out_type.dtype
-    low, high = (narrow(np.float64(v), dtype) if dtypes.is_float(dtype) else
-                 np.asarray(_bound(v, dtype), x.dtype) for v in (attrs.a_min, attrs.a_max))
+    low, high = (
+        narrow(np.float64(v), dtype)
+        if dtypes.is_float(dtype)
+        else np.asarray(_bound(v, dtype), x.dtype)
+        for v in (attrs.a_min, attrs.a_max)
+    )
     return np.minimum(np.maximum(x, low), high)
 
 

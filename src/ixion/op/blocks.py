@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,9 @@ from ixion.op.sample import FLOATS, Draw, Sample, Sampler, array, choice
 class SubPixelAttrs(Attrs):
     block_size: int = attr(1, "side of a block")
     layout: str = attr("NCHW", "layout of the input", choices=("NCHW", "NHWC"))
-    mode: str = attr("DCR", "whether the block or the channel index is outer", choices=("DCR", "CRD"))
+    mode: str = attr(
+        "DCR", "whether the block or the channel index is outer", choices=("DCR", "CRD")
+    )
 
 
 @register_attrs("relay.attrs.LayoutTransformAttrs")
@@ -114,7 +115,9 @@ def _space_to_depth_reference(
     b = attrs.block_size
     order = (0, 3, 5, 1, 2, 4) if attrs.mode == "DCR" else (0, 1, 3, 5, 2, 4)
     folded = x.reshape(n, c, h // b, b, w // b, b).transpose(order)
-    return layouts.array_from_plain(folded.reshape(n, c * b * b, h // b, w // b), "NCHW", attrs.layout)
+    return layouts.array_from_plain(
+        folded.reshape(n, c * b * b, h // b, w // b), "NCHW", attrs.layout
+    )
 
 
 def _space_to_depth_compute(

@@ -79,9 +79,7 @@ def infer_comparison(args: InferArgs) -> Type:
     return TensorType(broadcast_shapes(args, a.shape, b.shape), "bool")
 
 
-def read_broadcast(
-    x: te.Tensor, index: Sequence[te.Expr], shape: Sequence[Extent]
-) -> te.Expr:
+def read_broadcast(x: te.Tensor, index: Sequence[te.Expr], shape: Sequence[Extent]) -> te.Expr:
     """The element of ``x``, broadcast to ``shape``, at ``index``.
 
     A size-1 dim reads element 0.  A run-time size that is not the output's own reads element 0

@@ -70,7 +70,9 @@ def known_ints(value: Any) -> Any:
 
 def per_axis(value: Any, rank: int) -> tuple[Any, ...]:
     """An int as one value per spatial axis; a sequence as a tuple."""
-    if isinstance(value, (list, tuple)) or (hasattr(value, "__iter__") and not isinstance(value, Expr)):
+    if isinstance(value, (list, tuple)) or (
+        hasattr(value, "__iter__") and not isinstance(value, Expr)
+    ):
         return tuple(value)
     return (value,) * rank
 

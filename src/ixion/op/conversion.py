@@ -120,9 +120,9 @@ define(
     pattern=OpPattern.ELEMWISE,
     level=3,
     infer=_infer_reinterpret,
-    reference=lambda attrs, ins, out: np.ascontiguousarray(ins[0])
-    .view(dtypes.to_numpy(out.dtype))
-    .reshape(ins[0].shape),
+    reference=lambda attrs, ins, out: (
+        np.ascontiguousarray(ins[0]).view(dtypes.to_numpy(out.dtype)).reshape(ins[0].shape)
+    ),
     compute=lambda attrs, ins, out: elementwise(lambda x: Bitcast(x, out.dtype))(attrs, ins, out),
     compare=Exact(),
     samples=lambda draw: Sample((array(draw, shape(draw), "float32"),), {"dtype": "int32"}),

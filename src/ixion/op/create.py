@@ -17,8 +17,8 @@ from ixion.ir.expr import Call, Constant, Expr, TupleWrapper, const
 from ixion.ir.types import TensorType, TupleType, Type
 from ixion.op.axes import shape_text
 from ixion.op.call import as_tuple_expr, call, known_ints
-from ixion.op.conversion import convert
 from ixion.op.compare import Accumulation, Exact
+from ixion.op.conversion import convert
 from ixion.op.define import InferArgs, Inferred, Names, OpPattern, define
 from ixion.op.extent import extents
 from ixion.op.rounding import Array
@@ -422,9 +422,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32
         start, stop = 0, start
     bounds = [const(0 if v is None else v, dtype) if not isinstance(v, Expr) else v
               for v in (start, stop, 1 if step is None else step)]  # fmt: skip
-    return call(
-        "arange", *bounds, start=bounds[0], stop=bounds[1], step=bounds[2], dtype=dtype
-    )
+    return call("arange", *bounds, start=bounds[0], stop=bounds[1], step=bounds[2], dtype=dtype)
 
 
 def shape_of(data: Expr, dtype: str = "int32") -> Call:

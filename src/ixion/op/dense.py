@@ -65,7 +65,9 @@ def _rows(shape: Sequence[Dim], transposed: bool) -> tuple[Dim, Dim]:
 def _check_depth(args: InferArgs, a: TensorType, b: TensorType, left: Dim, right: Dim) -> None:
     if dims.same(left, right) is False:
         args.fail(
-            f"the summed dims differ ({left} and {right})", expected=str(a.shape), found=str(b.shape)
+            f"the summed dims differ ({left} and {right})",
+            expected=str(a.shape),
+            found=str(b.shape),
         )
 
 
@@ -125,7 +127,9 @@ def _matmul_macs(attrs: Any, types: Sequence[Any], out_type: Any) -> Dim:
     return dims.prod(out_type.shape) * (shape[-2] if transpose_a and len(shape) > 1 else shape[-1])
 
 
-def _operands(draw: Draw, a: Sequence[int], b: Sequence[int]) -> tuple[Array, Array, dict[str, Any]]:
+def _operands(
+    draw: Draw, a: Sequence[int], b: Sequence[int]
+) -> tuple[Array, Array, dict[str, Any]]:
     dtype = choice(draw, (*FLOATS, "int8"))
     attrs = {"out_dtype": "int32"} if dtype == "int8" else {}
     return array(draw, a, dtype), array(draw, b, dtype), attrs
@@ -292,7 +296,7 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Call:
-    """Relay's builder: with only ``transpose_b`` it makes the dense op, which is the same product."""
+    """Relay's builder: with only ``transpose_b`` it makes the dense op, the same product."""
     if not transpose_a and transpose_b:
         return dense(tensor_a, tensor_b, units, out_dtype)
     return call(

@@ -28,9 +28,7 @@ def check_broadcast(args: InferArgs, source: Sequence[Dim], target: Sequence[Dim
     """Raises TypeInferenceError unless ``source`` broadcasts to exactly ``target``."""
     lead = len(target) - len(source)
     pairs = zip(source, target[lead:], strict=True) if lead >= 0 else ()
-    bad = any(
-        isinstance(s, int) and isinstance(t, int) and s not in (1, t) for s, t in pairs
-    )
+    bad = any(isinstance(s, int) and isinstance(t, int) and s not in (1, t) for s, t in pairs)
     if lead < 0 or bad:
         args.fail("cannot broadcast", expected=shape_text(target), found=shape_text(source))
 
@@ -146,7 +144,9 @@ define(
     level=10,
     infer=_infer_collapse,
     reference=_collapse_reference,
-    compare=Accumulation(8, lambda attrs, ins, out: _summed_down(np.abs(ins[0].astype(np.float64)), ins[1].shape)),
+    compare=Accumulation(
+        8, lambda attrs, ins, out: _summed_down(np.abs(ins[0].astype(np.float64)), ins[1].shape)
+    ),
     samples=lambda draw: Sample((array(draw, (2, 3, 4)), array(draw, (3, 1)))),
     doc="The sum that undoes a broadcast from the second argument's shape.",
 )

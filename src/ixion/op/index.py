@@ -183,7 +183,9 @@ def _gather_reference(attrs: GatherAttrs, inputs: tuple[Array, ...], out_type: A
     data, indices = inputs
     at = attrs.axis % data.ndim
     picked = check_range("gather", indices.astype(np.int64), data.shape[at])
-    trimmed = data[tuple(slice(None) if a == at else slice(0, n) for a, n in enumerate(picked.shape))]
+    trimmed = data[
+        tuple(slice(None) if a == at else slice(0, n) for a, n in enumerate(picked.shape))
+    ]
     return np.take_along_axis(trimmed, picked, axis=at)
 
 
@@ -524,4 +526,3 @@ def unravel_index(indices: Expr, shape: Expr) -> Call:
 
 
 invert_permutation = unary_builder("invert_permutation")
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,9 +87,7 @@ def _concatenate_compute(
         starts.append(starts[-1] + index(x.shape[at]))
 
     def body(*i: te.Expr) -> te.Expr:
-        reads = [
-            x(*i[:at], i[at] - s, *i[at + 1 :]) for x, s in zip(ins, starts, strict=True)
-        ]
+        reads = [x(*i[:at], i[at] - s, *i[at + 1 :]) for x, s in zip(ins, starts, strict=True)]
         return _pick(reads, starts, i[at])
 
     return te.compute(extents(out_type), body, "concatenate")
@@ -184,7 +183,7 @@ def _infer_split(args: InferArgs) -> Type:
     cuts = _cuts(args.attrs, size)
     parts = [
         TensorType((*data.shape[:at], stop - start, *data.shape[at + 1 :]), data.dtype)
-        for start, stop in zip(cuts, cuts[1:], strict=False)
+        for start, stop in itertools.pairwise(cuts)
     ]
     return TupleType(parts)
 
@@ -260,5 +259,3 @@ def stack(data: Expr | Sequence[Expr], axis: int) -> Call:
 def split(data: Expr, indices_or_sections: Any, axis: int = 0) -> TupleWrapper:
     made = call("split", data, indices_or_sections=indices_or_sections, axis=axis)
     return TupleWrapper(made, split_count(made.attrs))  # type: ignore[arg-type]
-
-

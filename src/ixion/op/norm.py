@@ -136,7 +136,7 @@ def _batch_compute(attrs: BatchNormAttrs, ins: tuple[te.Tensor, ...], out_type: 
         return te.cast(_affine_expr(attrs, normal, gamma, beta, c), x.dtype)
 
     def copied(v: te.Tensor) -> te.Tensor:
-        return te.compute(v.shape, lambda i: v(i), "copy")
+        return te.compute(v.shape, v, "copy")
 
     return te.compute(x.shape, body, "batch_norm"), copied(mean), copied(var)
 
@@ -340,9 +340,7 @@ def _split_channels(x: te.Tensor, at: int, groups: int) -> te.Tensor:
     return te.compute(split, body, "split")
 
 
-def _group_compute(
-    attrs: GroupNormAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _group_compute(attrs: GroupNormAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     x, gamma, beta = ins
     at, dtype = attrs.axis % x.ndim, accumulator(x.dtype)
     split = _split_channels(x, at, attrs.num_groups)

@@ -57,9 +57,7 @@ def _l2_reference(attrs: L2NormalizeAttrs, inputs: tuple[Array, ...], out_type: 
     return narrow(x / np.sqrt(np.maximum(total, attrs.eps)), out_type.dtype)
 
 
-def _l2_compute(
-    attrs: L2NormalizeAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _l2_compute(attrs: L2NormalizeAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     (x,) = ins
     over, dtype = _l2_axes(attrs, x.ndim), accumulator(x.dtype)
     kept = [d for d in range(x.ndim) if d not in over]
@@ -173,7 +171,7 @@ define(
     infer=_infer_dropout,
     reference=lambda attrs, ins, out: (ins[0], np.ones_like(ins[0])),
     compute=lambda attrs, ins, out: (
-        te.compute(ins[0].shape, lambda *i: ins[0](*i), "dropout"),
+        te.compute(ins[0].shape, ins[0], "dropout"),
         te.compute(ins[0].shape, lambda *i: te.const(1, ins[0].dtype), "mask"),
     ),
     samples=lambda draw: Sample((array(draw, shape(draw)),)),

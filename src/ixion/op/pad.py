@@ -15,8 +15,8 @@ from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr, const
 from ixion.ir.types import TensorType, Type
 from ixion.op.call import call, known_ints
-from ixion.op.conversion import cast_expr, convert
 from ixion.op.compare import Exact
+from ixion.op.conversion import cast_expr, convert
 from ixion.op.define import InferArgs, OpPattern, define
 from ixion.op.extent import Extent, extent, extents, index
 from ixion.op.rounding import Array
@@ -50,7 +50,9 @@ def _padded_shape(args: InferArgs, shape: Sequence[Dim], widths: Sequence[Any]) 
     return [d + w[0] + w[1] for d, w in zip(shape, widths, strict=True)]
 
 
-def _check_reflection(args: InferArgs, shape: Sequence[Dim], widths: Sequence[Any], most: int) -> None:
+def _check_reflection(
+    args: InferArgs, shape: Sequence[Dim], widths: Sequence[Any], most: int
+) -> None:
     """Reflections reach at most the far edge: ``most`` elements beyond the padding's size."""
     for d, w in zip(shape, widths, strict=True):
         if isinstance(d, int) and any(isinstance(n, int) and n > d - most for n in w):
@@ -70,7 +72,9 @@ def pad_numpy(x: Array, widths: Sequence[Any], mode: str, value: Any) -> Array:
     if mode != "constant":
         return np.pad(x, pairs, mode=mode) if x.ndim else x  # type: ignore[call-overload, no-any-return]
     fill = convert(np.asarray(value).reshape(()), dtypes.from_numpy(x.dtype))
-    crop = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape, strict=True))
+    crop = tuple(
+        slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape, strict=True)
+    )
     wide = [(max(a, 0), max(b, 0)) for a, b in pairs]
     return np.pad(x[crop], wide, constant_values=fill) if x.ndim else x
 
@@ -224,7 +228,9 @@ def _infer_dilate(args: InferArgs) -> Type:
     data, strides = args.tensor(), args.attrs.strides
     if len(strides) != len(data.shape):
         args.fail("one stride per axis", expected=len(data.shape), found=strides)
-    return TensorType([(d - 1) * s + 1 for d, s in zip(data.shape, strides, strict=True)], data.dtype)
+    return TensorType(
+        [(d - 1) * s + 1 for d, s in zip(data.shape, strides, strict=True)], data.dtype
+    )
 
 
 def _dilate_reference(attrs: DilateAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:

@@ -125,7 +125,9 @@ def _compute(rank: int, average: bool) -> Callable[..., te.Tensor]:
         fill = te.const(0 if average else lowest(dtype), dtype)
 
         def body(n: te.Expr, c: te.Expr, *at: te.Expr) -> te.Expr:
-            axes = [te.reduce_axis(_longest(s, m), "rk") for s, m in zip(sizes, counts, strict=True)]
+            axes = [
+                te.reduce_axis(_longest(s, m), "rk") for s, m in zip(sizes, counts, strict=True)
+            ]
             where, guard, cells = [], None, te.const(1, "int64")
             for i, k, s, m in zip(at, axes, sizes, counts, strict=True):
                 start, stop = i * s // m, ((i + 1) * s + (index(m) - 1)) // m

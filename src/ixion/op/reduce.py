@@ -71,7 +71,9 @@ def _reference(fold: Callable[..., Any]) -> Reference:
     def reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
         x = inputs[0]
         out = fold(widened(x), axis=gone(attrs, x.ndim), keepdims=attrs.keepdims)
-        return np.asarray(out).astype(x.dtype) if x.dtype.kind in "iu" else narrow(out, out_type.dtype)
+        return (
+            np.asarray(out).astype(x.dtype) if x.dtype.kind in "iu" else narrow(out, out_type.dtype)
+        )
 
     return reference
 
@@ -213,15 +215,15 @@ def _variance_reference(attrs: VarianceAttrs, inputs: tuple[Array, ...], out_typ
     return narrow(np.true_divide(total, count), out_type.dtype)
 
 
-def _variance_compute(
-    attrs: VarianceAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _variance_compute(attrs: VarianceAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     x, mean = ins
     dtype = accumulator(x.dtype)
 
     def body(*i: te.Expr) -> te.Expr:
         folded, at = over(x, attrs, i)
-        centre = mean(*(te.const(0, "int64") if m == 1 else a for m, a in zip(mean.shape, at, strict=True)))
+        centre = mean(
+            *(te.const(0, "int64") if m == 1 else a for m, a in zip(mean.shape, at, strict=True))
+        )
         apart = raised(x(*at), dtype) - raised(centre, dtype)
         total = te.sum(apart * apart, folded) if folded else apart * apart
         count = te.cast(_count(attrs, x), dtype) - te.const(float(attrs.unbiased), dtype)

@@ -69,7 +69,9 @@ define(
     inputs=("data",),
     pattern=OpPattern.BROADCAST,
     level=3,
-    infer=lambda args: TensorType(_tiled(args.tensor().shape, args.attrs.reps), args.tensor().dtype),
+    infer=lambda args: TensorType(
+        _tiled(args.tensor().shape, args.attrs.reps), args.tensor().dtype
+    ),
     reference=lambda attrs, ins, out: np.tile(ins[0], attrs.reps),
     compute=_tile_compute,
     compare=Exact(),
@@ -127,7 +129,9 @@ def _repeat_compute(attrs: RepeatAttrs, ins: tuple[te.Tensor, ...], out_type: An
 
 def _repeat_samples(draw: Draw) -> Sample:
     x = array(draw, shape(draw, 1), choice(draw, FLOATS))
-    return Sample((x,), {"repeats": draw.integer(1, 3), "axis": axis(draw, x.ndim) if flag(draw) else None})
+    return Sample(
+        (x,), {"repeats": draw.integer(1, 3), "axis": axis(draw, x.ndim) if flag(draw) else None}
+    )
 
 
 define(
@@ -198,8 +202,8 @@ def _sequence_reference(
     x, lengths = inputs
     seq, batch = attrs.seq_axis % x.ndim, attrs.batch_axis % x.ndim
     out = x.copy()
-    for b, n in enumerate(lengths):
-        n = min(int(n), x.shape[seq])
+    for b, length in enumerate(lengths):
+        n = min(int(length), x.shape[seq])
         front: list[Any] = [slice(None)] * x.ndim
         front[batch], front[seq] = b, slice(0, n)
         back = list(front)
@@ -260,10 +264,5 @@ def reverse(data: Expr, axis: int) -> Call:
     return call("reverse", data, axis=axis)
 
 
-flip = reverse
-
-
 def reverse_sequence(data: Expr, seq_lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> Call:
-    return call(
-        "reverse_sequence", data, seq_lengths, seq_axis=seq_axis, batch_axis=batch_axis
-    )
+    return call("reverse_sequence", data, seq_lengths, seq_axis=seq_axis, batch_axis=batch_axis)

@@ -17,8 +17,8 @@ from ixion.ir.types import TensorType, Type
 from ixion.op import layout as layouts
 from ixion.op.accumulate import accumulator
 from ixion.op.call import call, known_ints, per_axis
-from ixion.op.conversion import convert
 from ixion.op.compare import Accumulation
+from ixion.op.conversion import convert
 from ixion.op.define import Infer, InferArgs, OpPattern, define
 from ixion.op.extent import extents
 from ixion.op.pool import check_pool_rank
@@ -81,7 +81,9 @@ class UpSampling3DAttrs(Attrs):
     scale_h: float = attr(doc="height factor")
     scale_w: float = attr(doc="width factor")
     layout: str = attr("NCDHW", "layout of the input")
-    method: str = attr("nearest_neighbor", "interpolation", choices=("nearest_neighbor", "trilinear"))
+    method: str = attr(
+        "nearest_neighbor", "interpolation", choices=("nearest_neighbor", "trilinear")
+    )
     coordinate_transformation_mode: str = attr("half_pixel", "output to input", choices=MODES)
 
 
@@ -260,7 +262,9 @@ def _interpolate_samples(draw: Draw) -> Sample:
     rank = draw.integer(1, 3)
     made = _samples(rank)(draw)
     attrs = dict(made.attrs)
-    attrs["coordinate_transformation_mode"] = choice(draw, ("half_pixel", "asymmetric", "half_pixel_symmetric"))
+    attrs["coordinate_transformation_mode"] = choice(
+        draw, ("half_pixel", "asymmetric", "half_pixel_symmetric")
+    )
     attrs.pop("roi", None)
     attrs["scales"] = [choice(draw, (0.6, 1.5, 2.0, 2.3)) for _ in range(rank)]
     plain = _plain(attrs["layout"])

@@ -28,9 +28,9 @@ def narrow(x: Any, dtype: str) -> Array:
     target = dtypes.to_numpy(dtype)
     if x.dtype == target:
         return x
-    if x.dtype == np.float64 and target.itemsize <= 2 and target != np.float16:
-        if dtypes.is_float(dtype):
-            return _round_to_odd(x).astype(target)
+    small = dtypes.is_float(dtype) and target.itemsize <= 2 and target != np.float16
+    if small and x.dtype == np.float64:
+        return _round_to_odd(x).astype(target)
     return x.astype(target)
 
 

@@ -52,7 +52,10 @@ class Sampling:
 
     @property
     def rational(self) -> bool:
-        return self.scale is None and self.mode not in ("tf_crop_and_resize", "half_pixel_symmetric")
+        return self.scale is None and self.mode not in (
+            "tf_crop_and_resize",
+            "half_pixel_symmetric",
+        )
 
     @property
     def rule(self) -> str:
@@ -172,7 +175,9 @@ def resize_numpy(x: Array, axes: Sequence[int], targets: Sequence[int], plans: S
         if plan.method == "nearest_neighbor":
             x = x.take(index[0], axis=a)
         else:
-            parts = (x.take(i, axis=a) * w.reshape(line) for i, w in zip(index, weight, strict=True))
+            parts = (
+                x.take(i, axis=a) * w.reshape(line) for i, w in zip(index, weight, strict=True)
+            )
             x = sum(parts)  # type: ignore[assignment]
         here = beyond.reshape(line)
         outside = here if outside is None else outside | here

@@ -170,12 +170,12 @@ def _mask_reference(attrs: SequenceMaskAttrs, inputs: tuple[Array, ...], out_typ
     time = np.arange(x.shape[attrs.axis])
     live = time[None] < lengths[:, None]
     live = live.T if attrs.axis == 0 else live
-    return np.where(live.reshape(*live.shape, *[1] * (x.ndim - 2)), x, np.asarray(attrs.mask_value, x.dtype))
+    return np.where(
+        live.reshape(*live.shape, *[1] * (x.ndim - 2)), x, np.asarray(attrs.mask_value, x.dtype)
+    )
 
 
-def _mask_compute(
-    attrs: SequenceMaskAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _mask_compute(attrs: SequenceMaskAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     x, lengths = ins
 
     def body(*i: te.Expr) -> te.Expr:

@@ -120,7 +120,9 @@ def _infer_nd(args: InferArgs) -> Type:
         args.fail("indices are deeper than the data", expected=len(data.shape), found=depth)
     wanted = (*indices.shape[1:], *data.shape[depth:])
     fits = len(wanted) == len(updates.shape)
-    if not fits or any(dims.same(a, b) is False for a, b in zip(wanted, updates.shape, strict=True)):
+    if not fits or any(
+        dims.same(a, b) is False for a, b in zip(wanted, updates.shape, strict=True)
+    ):
         args.fail("updates do not fit the places", expected=TensorType(wanted), found=updates)
     return data
 

@@ -56,7 +56,9 @@ def _infer_transpose(args: InferArgs) -> Type:
     return TensorType([data.shape[a] for a in permutation(args.attrs.axes, rank)], data.dtype)
 
 
-def _transpose_compute(attrs: TransposeAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
+def _transpose_compute(
+    attrs: TransposeAttrs, ins: tuple[te.Tensor, ...], out_type: Any
+) -> te.Tensor:
     (x,) = ins
     order = permutation(attrs.axes, x.ndim)
 
@@ -241,5 +243,3 @@ def squeeze(data: Expr, axis: Any = None) -> Call:
     if isinstance(axis, Expr):
         return call("dyn.squeeze", data, axis)
     return call("squeeze", data, axis=[axis] if isinstance(axis, int) else axis)
-
-

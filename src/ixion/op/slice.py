@@ -108,7 +108,9 @@ def _cuts(
     return out
 
 
-def _filled(attrs: StridedSliceAttrs, rank: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[int]]:
+def _filled(
+    attrs: StridedSliceAttrs, rank: int
+) -> tuple[Sequence[Any], Sequence[Any], Sequence[int]]:
     """begin, end and strides with missing lists and entries filled."""
     count = max(len(attrs.begin or ()), len(attrs.end or ()))
     strides = attrs.strides or ()
@@ -182,7 +184,9 @@ def _samples(draw: Draw) -> Sample:
     if flag(draw):
         attrs["strides"] = [choice(draw, (1, 2, 3, -1, -2)) for _ in range(draw.integer(0, count))]
     if flag(draw):
-        attrs["axes"] = [a - len(dims_) if flag(draw) else a for a in range(len(dims_) - count, len(dims_))]
+        attrs["axes"] = [
+            a - len(dims_) if flag(draw) else a for a in range(len(dims_) - count, len(dims_))
+        ]
     if draw.integer(0, 4) == 0:
         attrs |= {"begin": [0] * count, "slice_mode": "size"}
         attrs["end"] = [choice(draw, (-1, 1, 2)) for _ in range(count)]
@@ -299,7 +303,9 @@ def _infer_like(args: InferArgs) -> Type:
     for a in checked_axes(args, list(axes), rank):
         if a >= len(like.shape):
             args.fail("shape_like has too few axes", expected=rank, found=len(like.shape))
-        grows = isinstance(out[a], int) and isinstance(like.shape[a], int) and like.shape[a] > out[a]
+        grows = (
+            isinstance(out[a], int) and isinstance(like.shape[a], int) and like.shape[a] > out[a]
+        )
         if grows:
             args.fail("an axis would grow", expected=out[a], found=like.shape[a])
         out[a] = like.shape[a]
@@ -321,7 +327,7 @@ define(
     level=10,
     infer=_infer_like,
     reference=_like_reference,
-    compute=lambda attrs, ins, out: te.compute(extents(out), lambda *i: ins[0](*i), "slice_like"),
+    compute=lambda attrs, ins, out: te.compute(extents(out), ins[0], "slice_like"),
     compare=Exact(),
     samples=lambda draw: Sample(
         (array(draw, (4, 5)), array(draw, shape(draw, 2, 2, 1, 4))),
@@ -357,9 +363,12 @@ define(
     reference=_set_reference,
     compare=Exact(),
     samples=lambda draw: Sample(
-        (array(draw, (4, 5)), array(draw, (2, 2)),
-         *(np.array(v, np.int64) for v in ([1, 0], [3, 4], [1, 2])))
-    ),  # fmt: skip
+        (
+            array(draw, (4, 5)),
+            array(draw, (2, 2)),
+            *(np.array(v, np.int64) for v in ([1, 0], [3, 4], [1, 2])),
+        )
+    ),
     doc="data with a strided region replaced by v.",
 )
 

@@ -47,7 +47,8 @@ _MATH: dict[str, tuple[Callable[[Array], Any], str, float, float, float, Names]]
     "rsqrt": (lambda x: 1.0 / np.sqrt(x), "rsqrt", 2, 0.01, 9, _torch("rsqrt")),
     "tanh": (np.tanh, "tanh", 2, -5, 5, _torch("tanh", "Tanh", "nn.Tanh", "F.tanh")),
     "sigmoid": (
-        special.sigmoid, "sigmoid", 2, -9, 9, _torch("sigmoid", "Sigmoid", "nn.Sigmoid", "F.sigmoid")
+        special.sigmoid, "sigmoid", 2, -9, 9,
+        _torch("sigmoid", "Sigmoid", "nn.Sigmoid", "F.sigmoid"),
     ),
     "erf": (special.erf, "erf", 2, -3, 3, _torch("erf", "Erf")),
     "sin": (np.sin, "sin", 2, -6, 6, _torch("sin", "Sin")),
@@ -133,7 +134,13 @@ def _negate_values(args: InferArgs, out: Type, reference: Reference | None) -> V
 # op: (numpy, te intrinsic, doc, value rule, names abroad)
 _SIGNED: dict[str, tuple[Callable[[Array], Any], str, str, Symbolic | None, Names]] = {
     "sign": (np.sign, "sign", "-1, 0 or 1; NaN stays NaN.", None, _torch("sign", "Sign")),
-    "abs": (np.abs, "abs", "Magnitude; the least integer stays itself.", None, _torch("abs", "Abs")),
+    "abs": (
+        np.abs,
+        "abs",
+        "Magnitude; the least integer stays itself.",
+        None,
+        _torch("abs", "Abs"),
+    ),
     "negative": (np.negative, "neg", "-x.", _negate_values, _torch("neg", "Neg")),
 }
 

@@ -97,7 +97,8 @@ _INTRINSIC: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "round": np.rint,
     "neg": np.negative, "not": np.invert, "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)), "softplus": _softplus, "erf": _erf,
-    "pow": np.power, "fma": lambda a, b, c: a * b + c, "popcount": lambda a: np.bitwise_count(a.view(f"u{a.dtype.itemsize}")),
+    "pow": np.power, "fma": lambda a, b, c: a * b + c,
+    "popcount": lambda a: np.bitwise_count(a.view(f"u{a.dtype.itemsize}")),
 }  # fmt: skip
 # Exact on their own dtype; every other intrinsic is computed in float64 and rounded once.
 _EXACT = frozenset(("abs", "neg", "not", "sign", "floor", "ceil", "trunc", "round", "popcount"))
@@ -328,7 +329,7 @@ def run_kernel(
 
     Raises IndexError on any access outside an array and ``KernelFault`` on a fault.
     """
-    memory = {b: a for b, a in zip(kernel.params, arrays, strict=True)}
+    memory = dict(zip(kernel.params, arrays, strict=True))
     for b in kernel.locals:
         shape: tuple[int, ...] = (b.size, b.lanes) if b.scope == "register" else (b.size,)
         memory[b] = np.zeros(shape if b.lanes > 1 else (b.size,), to_numpy(b.dtype))

@@ -14,15 +14,15 @@ division, ``//`` and ``%`` floor (the remainder takes the divisor's sign, as in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from ixion.te.stmt import Buffer
     from ixion.te.tensor import Tensor
 
 INDEX = "int64"
-Number = Union[int, float, bool]
-ExprLike = Union["Expr", int, float, bool]
+Number = int | float | bool
+ExprLike: TypeAlias = "Expr | int | float | bool"
 
 ARITH_OPS = frozenset(
     "add sub mul div floordiv floormod truncdiv truncmod min max and or xor shl shr lshr".split()

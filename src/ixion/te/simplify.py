@@ -1,8 +1,8 @@
 """Index arithmetic: folding while expressions are built, and simplification under known ranges.
 
-Layout changes and reshapes compose into chains of ``//`` and ``%``.  ``simplify`` rewrites an int64
-expression as a sum ``c0 + c1*a1 + c2*a2 + ...`` over atoms (variables and what cannot be split), and
-uses the range of each variable to drop divisions: if every coefficient but some is divisible by
+Layout changes and reshapes compose into chains of ``//`` and ``%``.  ``simplify`` rewrites an
+int64 expression as a sum ``c0 + c1*a1 + c2*a2 + ...`` over atoms (variables and what cannot be
+split), and uses the range of each variable to drop divisions: if every coefficient but some is divisible by
 ``d`` and the others sum to a value in ``[0, d)``, then ``e // d`` is the divided part and ``e % d``
 the rest.
 """
@@ -132,7 +132,7 @@ class Linear:
 
 
 def _recombined(lin: Linear) -> Linear:
-    """``(e // d) * d * k + (e % d) * k`` is ``e * k``: what splitting an index and joining it gives."""
+    """``(e // d) * d * k + (e % d) * k`` is ``e * k``: an index split and joined again."""
     for key, (atom, c) in lin.terms.items():
         if not (isinstance(atom, Binary) and atom.op == "floordiv" and isinstance(atom.b, Const)):
             continue

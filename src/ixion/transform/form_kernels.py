@@ -138,7 +138,7 @@ class _Former:
         return path, kind
 
     def _between(self, start: int, sink: int) -> set[int] | None:
-        """Nodes on the paths from ``start`` (excluded) to ``sink``; None when there are too many."""
+        """Nodes on the paths from ``start`` (excluded) to ``sink``; None for too many."""
         found: set[int] = set()
         stack = [start]
         while stack:

@@ -37,10 +37,11 @@ def _slice(old: Expr, new: Expr) -> Expr:
     assert isinstance(old, TupleGetItem)
     sizes = [f.shape for f in field_types(old.tuple_value)]
     axis = int(attrs_of(source).axis) % len(sizes[0])
-    if not all(isinstance(s[axis], int) for s in sizes):
+    along = [n for n in (s[axis] for s in sizes) if isinstance(n, int)]
+    if len(along) != len(sizes):
         return new
-    begin = sum(int(s[axis]) for s in sizes[: new.index])
-    end = begin + int(sizes[new.index][axis])
+    begin = sum(along[: new.index])
+    end = begin + along[new.index]
     return make_call(
         "strided_slice", source.args[0], begin=(begin,), end=(end,), strides=(1,), axes=(axis,),
         span=new.span or source.span,
