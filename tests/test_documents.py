@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
@@ -25,12 +23,28 @@ def test_readme_shows_two_commands() -> None:
     ]
 
 
-@pytest.mark.parametrize("code", blocks(README, "python"))
-def test_readme_code_runs(code: str, tmp_path: Path) -> None:
+def test_readme_code_runs(tmp_path: Path) -> None:
+    assert output("\n".join(blocks(README, "python")), tmp_path).startswith("7 7")
+
+
+def test_contributing_code_runs(tmp_path: Path) -> None:
+    code = "\n".join(blocks((ROOT / "CONTRIBUTING.md").read_text(), "python"))
+    show = """
+x = ixion.ir.var("x", shape=(2,), dtype="float32")
+body = call("negative", call("negative", call("extra.squash", x)))
+module = DropDoubleNegative()(ixion.IRModule.from_expr(ixion.ir.Function([x], body)))
+print(ixion.compile(module, threads=1)(np.array([1, -3], np.float32)))
+print(Calibration(2.0))
+"""
+    text = output("import ixion, ixion.ir\nfrom ixion.op import call\n" + code + show, tmp_path)
+    assert text.startswith("[ 0.5  -0.75]\n")
+
+
+def output(code: str, folder: Path) -> str:
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("7 7")
+    return done.stdout
 
 
 def test_links_lead_somewhere() -> None:

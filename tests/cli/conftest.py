@@ -27,7 +27,7 @@ class Finished:
         assert self.code == 2, self.out + self.err
         assert self.err.startswith("error: "), self.err
         assert self.err.count("error: ") == 1
-        assert "hint: " in self.err, self.err
+        assert "hint: " in self.err or "help: " in self.err, self.err
         assert "Traceback" not in self.err
         for word in words:
             assert word in self.err, self.err

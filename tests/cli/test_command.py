@@ -60,7 +60,8 @@ def test_info(cli, folder: Path) -> None:
     assert found["operators"]["nn.conv2d"] == 2
     assert found["parameters"] == 9930
     macs = 64 * 9 * 16 + 64 * 9 * 16 * 32 + 512 * 10
-    assert found["flops"] == 2 * macs
+    assert found["macs"] == macs
+    assert found["flops"] > 2 * macs
     assert found["host_steps"] == []
     assert found["planned_bytes"] > 0
     assert found["unsupported"] == []

@@ -264,3 +264,49 @@ def test_expectation_of_another_shape_is_outside(cli, folder: Path) -> None:
 def test_unknown_target(cli, folder: Path) -> None:
     files = ("--inputs", folder / "in.npz")
     cli("run", folder / "digits.onnx", *files, "--target", "avx51").refuses("avx512")
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("name", ["digits.onnx", "digits.pnnx.param", "digits.pnnx.bin"])
+def test_damaged_files_run_or_are_refused(cli, folder: Path, name: str, seed: int) -> None:
+    """A few changed, lost or repeated bytes: a right answer to the new file, or one error."""
+    rng = np.random.default_rng(seed)
+    content = bytearray((folder / name).read_bytes())
+    for start in rng.integers(0, min(900, len(content)), rng.integers(1, 4)):
+        end = start + int(rng.integers(1, 20))
+        lost, noise, twice = b"", rng.integers(0, 256, 5, np.uint8).tobytes(), content[start:end]
+        content[start:end] = [lost, noise, twice * 2][rng.integers(0, 3)]
+    (folder / name).write_bytes(content)
+    model = folder / name.replace(".bin", ".param")
+    done = cli("run", model, "--inputs", folder / "in.npz", *RUN)
+    if done.code:
+        done.refuses()
+
+
+# --- programs as text ----------------------------------------------------------------------------
+
+PROGRAM = """#[version = "0.0.5"]
+def @main(%a: Tensor[(2, 2), float32], %b: Tensor[(2, 2), float32]) {
+  (add(%a, %b), nn.relu(%a))
+}
+"""
+
+
+def test_relay_text(cli, folder: Path) -> None:
+    (folder / "sum.relay").write_text(PROGRAM)
+    a = np.array([[1, -2], [3, -4]], np.float32)
+    np.savez(folder / "io.npz", a=a, b=2 * a, out0=3 * a, out1=np.maximum(a, 0))
+    both = ("--inputs", folder / "io.npz", "--expect", folder / "io.npz")
+    for executor in ("reference", "compiled"):
+        done = cli("run", folder / "sum.relay", *both, "--executor", executor)
+        assert done.code == 0, done.err
+
+
+def test_relay_text_with_a_mistake(cli, folder: Path) -> None:
+    (folder / "sum.relay").write_text(PROGRAM.replace("nn.relu(%a)", "nn.rleu(%a)"))
+    refuse(cli, folder, "sum.relay", "nn.rleu", "sum.relay:3")
+
+
+def test_relay_text_that_has_no_type(cli, folder: Path) -> None:
+    (folder / "sum.relay").write_text(PROGRAM.replace("%b: Tensor[(2, 2)", "%b: Tensor[(2, 3)"))
+    refuse(cli, folder, "sum.relay", "sum.relay:3")

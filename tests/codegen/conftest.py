@@ -105,7 +105,7 @@ def native() -> Iterator[Native]:
     runner.close()
 
 
-@pytest.fixture(params=list(NEEDS))
+@pytest.fixture(scope="session", params=list(NEEDS))
 def target(request: pytest.FixtureRequest) -> str:
     if request.param not in AVAILABLE:
         pytest.skip(f"this CPU has no {request.param}")

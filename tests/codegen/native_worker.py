@@ -1,7 +1,7 @@
 """Runs native kernels for the tests, in a process of its own so that a crash is only a failure.
 
-Requests on stdin, answers on stdout: a line of JSON, then the raw bytes it announces. Each array lies
-between canaries and next to a page that cannot be touched: once just before it, once just behind.
+Requests on stdin, answers on stdout: a line of JSON, then the raw bytes it announces. Each array
+lies next to a canary and a page that cannot be touched: once just behind it, once just before.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main() -> None:
         try:
             code, index, results, asm = answer(request, arrays)
             reply = {"code": code, "index": index, "error": None, "asm": asm}
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - reported to the test
             results, reply = [], {"error": repr(error)}
         reply["sizes"] = [len(r) for r in results]
         stdout.write(json.dumps(reply).encode() + b"\n" + b"".join(results))

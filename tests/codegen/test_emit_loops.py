@@ -46,7 +46,13 @@ class Builder:
             if op in ("floordiv", "floormod"):
                 total = (total + part) // 3 if op == "floordiv" else (total + part) % 7
             else:
-                total = total + part if op == "add" else total - part if op == "sub" else maximum(total, part)
+                total = (
+                    total + part
+                    if op == "add"
+                    else total - part
+                    if op == "sub"
+                    else maximum(total, part)
+                )
         return total % (SIZE - LANES + 1)
 
     def register(self) -> Expr:
@@ -126,7 +132,10 @@ class Builder:
             *(self.r.store(i, Const(i, "int32", LANES)) for i in range(3)),
             *(self.s.store(i, Const(i, "int32", LANES)) for i in range(0, SIZE, LANES)),
             self.block(3),
-            *(self.y.store(i * LANES, self.r.load(i) + self.y.load(i * LANES, LANES)) for i in range(3)),
+            *(
+                self.y.store(i * LANES, self.r.load(i) + self.y.load(i * LANES, LANES))
+                for i in range(3)
+            ),
         )
         return Kernel(
             "k", (self.x, self.y), self.task, 3, body, (self.scalar,), 4 * SIZE, (self.s, self.r)
@@ -186,7 +195,11 @@ def test_broadcast_load_is_an_operand(native):
     if "avx512" not in _available():
         pytest.skip("this CPU has no avx512")
     kernel = gemm(28, 1, 8, 16)
-    arrays = [np.zeros(28 * 8, np.float32), np.zeros(8 * 16, np.float32), np.zeros(28 * 16, np.float32)]
+    arrays = [
+        np.zeros(28 * 8, np.float32),
+        np.zeros(8 * 16, np.float32),
+        np.zeros(28 * 16, np.float32),
+    ]
     asm = native.run(kernel, arrays, "avx512", asm=True)["asm"]
     assert asm.count("{1to16}") == 28 * 4
 

@@ -25,7 +25,10 @@ def test_masked_tail(native, target: str, dtype: str, lanes: int):
     n = Var("n")
     value = Load(x, Const(0, "int64"), lanes, 1, n)
     k = Kernel("k", (x, y), t, 1, y.store(0, value, n), scalars=(n,))
-    for count in sorted({0 if lanes > 1 else 1, 1, lanes // 2, lanes - 1, lanes} - {0} | ({0} if lanes > 1 else set())):
+    for count in sorted(
+        {0 if lanes > 1 else 1, 1, lanes // 2, lanes - 1, lanes} - {0}
+        | ({0} if lanes > 1 else set())
+    ):
         native.check(k, [data(dtype, count), data(dtype, count, 1)], target, scalars=(count,))
         fixed = Const(count, "int64")
         value2 = Load(x, Const(0, "int64"), lanes, 1, fixed)

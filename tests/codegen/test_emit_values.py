@@ -1,4 +1,4 @@
-"""Every operation of every dtype, native against numpy, at widths that do and do not fit registers."""
+"""Every operation of every dtype, native against numpy, scalar and wider than registers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def sample(dtype: str, count: int, seed: int = 0) -> np.ndarray:
         return values
     values = rng.normal(0, 10, count)
     values = np.where(rng.random(count) < 0.3, rng.choice(SPECIAL, count), values)
-    values = np.where(rng.random(count) < 0.2, values * 10.0 ** rng.integers(-30, 30, count), values)
+    values = np.where(
+        rng.random(count) < 0.2, values * 10.0 ** rng.integers(-30, 30, count), values
+    )
     with np.errstate(all="ignore"):
         return values.astype(kind)
 
@@ -196,8 +198,16 @@ def test_rounding_to_small_floats(native, target: str, dtype: str):
     with np.errstate(all="ignore"):
         following = np.nextafter(x.astype(kind), kind.type(np.inf)).astype(np.float32)
         tie = (x + following) / 2
-        near = [x, tie, np.nextafter(tie, np.float32(9e9)), np.nextafter(tie, np.float32(-9e9)), x * 2]
-    values = np.concatenate([*near, np.float32([np.inf, -np.inf, np.nan, 1e30, -1e30, 0.0, -0.0, 1e-40])])
+        near = [
+            x,
+            tie,
+            np.nextafter(tie, np.float32(9e9)),
+            np.nextafter(tie, np.float32(-9e9)),
+            x * 2,
+        ]
+    values = np.concatenate(
+        [*near, np.float32([np.inf, -np.inf, np.nan, 1e30, -1e30, 0.0, -0.0, 1e-40])]
+    )
     values = np.resize(values, -(-len(values) // 16) * 16).astype(np.float32)
     k = elementwise(lambda a: Cast(a, dtype), ["float32"], dtype, 16, len(values) // 16)
     y = np.zeros(len(values), kind)

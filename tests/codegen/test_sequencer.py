@@ -31,6 +31,19 @@ def test_needs_only_the_c_library():
     }
 
 
+def test_atomics_are_inline():
+    """Without the machine's atomic instructions LLVM could call a library we don't have."""
+    calls = {
+        line.split()[-1].removesuffix("@PLT")
+        for target in (aarch64(), Target.parse("generic"))
+        for line in asm_text(sequencer_text(target), target).splitlines()
+        if line.split()[:1] in (["bl"], ["callq"]) and "*" not in line
+    }
+    own = {"park", "unpark", "now", "fail", "deadline", "stamp", "alone", "alone_profiled"}
+    own |= {"team", "team_profiled", "place", "open", "barrier", "close", "depart"}
+    assert calls - own == {"syscall", "clock_gettime"}
+
+
 def test_waits_pause():
     assert "pause" in asm_text(sequencer_text(Target.parse("generic")), Target.parse("generic"))
     assert "isb" in asm_text(sequencer_text(aarch64()), aarch64())

@@ -85,6 +85,13 @@ def test_variables_of_one_identity() -> None:
     assert not consistent(Function([x], Tuple([x, x2])), Function([u], Tuple([u, var("z")])))
 
 
+def test_variables_compare_their_device() -> None:
+    x, y = var("x"), var("y")
+    there = y.with_virtual_device("gpu")
+    assert consistent(Function([x], x), Function([y], y))
+    assert not consistent(Function([x], x), Function([there], there))
+
+
 def test_sharing_matters() -> None:
     x = var("x")
 

@@ -21,7 +21,7 @@ def recursive_vars(expr: Expr) -> set[Var]:
     while stack:
         node, var = stack.pop()
         if node is None:
-            active.discard(var)  # type: ignore[arg-type]  # set with the mark
+            active.discard(var)
             continue
         if var is not None:
             active.add(var)
@@ -44,5 +44,5 @@ def let_values(nodes: list[Expr]) -> dict[Expr, list[Var]]:
     bound: dict[Expr, list[Var]] = {}
     for node in nodes:
         if type(node) is Let:
-            bound.setdefault(node.value, []).append(node.var)  # type: ignore[attr-defined]
+            bound.setdefault(node.value, []).append(node.var)
     return bound

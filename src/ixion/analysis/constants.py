@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
-from ixion.base.dtype import to_numpy
+from ixion.base import dtype as dtypes
 from ixion.ir import Call, Constant, Expr, Op, Tuple
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "is_scalar_constant",
     "scalar",
     "scalar_value",
+    "value_range",
 ]
 
 # Operators that only move elements: what holds for all elements of the input holds for the output.
@@ -24,7 +26,19 @@ _MOVES = frozenset({"expand_dims", "reshape", "transpose", "squeeze", "repeat"})
 
 def scalar(dtype: str, value: float) -> Constant:
     """A 0-d constant."""
-    return Constant(np.array(value, dtype=to_numpy(dtype)))
+    return Constant(np.array(value, dtype=dtypes.to_numpy(dtype)))
+
+
+def value_range(dtype: str) -> tuple[float, float]:
+    """Least and largest finite number of a dtype; bool counts as 0 and 1."""
+    if dtypes.is_bool(dtype):
+        return 0.0, 1.0
+    if dtypes.is_integer(dtype):
+        low = -(2 ** (dtypes.bits(dtype) - 1)) if dtypes.is_signed(dtype) else 0
+        return float(low), float(low + 2 ** dtypes.bits(dtype) - 1)
+    finfo: Any = importlib.import_module("ml_dtypes").finfo
+    limits = finfo(dtypes.to_numpy(dtype))
+    return float(limits.min), float(limits.max)
 
 
 def check_constant(expr: Expr) -> bool:
@@ -55,8 +69,9 @@ def scalar_value(expr: Expr) -> Any:
     """The number in a 0-d constant; None for anything else."""
     if not isinstance(expr, Constant) or expr.data.ndim:
         return None
-    value = expr.data[()]
-    return value.item() if isinstance(value, (np.number, np.bool_)) else float(value)
+    value = expr.data.item()
+    # The small float types of ml_dtypes stay scalars of their own.
+    return value if isinstance(value, (bool, int, float, complex)) else float(value)
 
 
 def is_non_negative(expr: Expr) -> bool:

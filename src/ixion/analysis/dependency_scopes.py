@@ -21,13 +21,14 @@ _Edge = tuple[int, "Expr | int"]
 
 class DependencyScopes:
     """``scope``: the scope number of each expression; ``inner``: of the scopes it opens, in order;
-    ``lifted``: expressions bound further out than their first user.
+    ``lifted``: expressions bound further out than their first user; ``tree``: the scopes.
     """
 
     def __init__(self, root: Expr) -> None:
         self.scope: dict[Expr, int] = {}
         self.inner: dict[Expr, list[int]] = {}
         self.lifted: set[Expr] = set()
+        self.tree = AncestorTree()
         self._opens: list[bool] = []
         self._users: list[list[int]] = []
         self._order: list[int] = []
@@ -89,7 +90,7 @@ class DependencyScopes:
     def _if(self, expr: If) -> Iterator[_Edge]:
         then, other = self._open(expr, 2)
         node = self._node[expr]
-        uses = [(node, expr.cond), (node, then), (node, other)]
+        uses: list[_Edge] = [(node, expr.cond), (node, then), (node, other)]
         return iter([*uses, (then, expr.true_branch), (other, expr.false_branch)])
 
     def _match(self, match: Match) -> Iterator[_Edge]:
@@ -101,7 +102,7 @@ class DependencyScopes:
         return iter(edges)
 
     def _assign(self) -> None:
-        tree = AncestorTree()
+        tree = self.tree
         scope = [0] * len(self._opens)
         lifted: set[int] = set()
         for node in reversed(self._order):

@@ -110,14 +110,15 @@ def evaluate(
     wrong arguments, UnsupportedOpError for an operator without a reference.
     """
     if isinstance(target, IRModule):
-        module, target = target, target["main"]
+        module = target
     machine = _Machine(module, on_value)
-    if isinstance(target, GlobalVar):
-        target = machine.function(target)
-    if not isinstance(target, Function):
-        return run(machine.region(target, _Frame(None)))
-    values = _bound_args(target, args)
-    return run(machine.apply(Closure(target, _Frame(None)), values))
+    root: Expr = target["main"] if isinstance(target, IRModule) else target
+    if isinstance(root, GlobalVar):
+        root = machine.function(root)
+    if not isinstance(root, Function):
+        return run(machine.region(root, _Frame(None)))
+    values = _bound_args(root, args)
+    return run(machine.apply(Closure(root, _Frame(None)), values))
 
 
 def _bound_args(func: Function, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
@@ -152,7 +153,8 @@ def _as_tensor(arg: Any, kind: Type | None, param: Var) -> Any:
             found=str(array.dtype),
         )
     fits = len(array.shape) == len(kind.shape) and all(
-        have == want for have, want in zip(array.shape, kind.shape, strict=True)
+        have == want
+        for have, want in zip(array.shape, kind.shape, strict=True)
         if isinstance(want, int)
     )
     if not fits:

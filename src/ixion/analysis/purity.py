@@ -40,7 +40,7 @@ _STATEFUL = get_attr_map("TOpIsStateful")
 
 
 class Purity(NamedTuple):
-    """``evaluation`` of the expression is pure; so is a ``call`` of its value (first-order: True)."""
+    """Whether evaluating the expression is pure, and calling its value (first-order: True)."""
 
     evaluation: bool
     call: bool
@@ -125,12 +125,15 @@ class PurityAnalysis:
         name = var.name_hint
         if name in self._globals:
             return self._globals[name]
-        func = self._mod[name] if name in self._mod else None
+        if name not in self._mod:
+            return _VALUE
+        func = self._mod[name]
         if not isinstance(func, Function) or _has(func, "Extern"):
             return _VALUE
         # A recursive call is as pure as the rest turns out to be.
         self._globals[name] = _PURE
-        self._globals[name] = found = yield self._region(func)
+        found: Purity = yield self._region(func)
+        self._globals[name] = found
         return found
 
     def _function(self, func: Function) -> Step:

@@ -142,8 +142,8 @@ def difference(got: Array, want: Array, rtol: float, atol: float) -> Difference:
     error = np.where(np.isnan(error), np.inf, error)
     share = np.where(np.isnan(share), np.inf, share)
     largest = float(share.max())
-    reason = None if got.dtype == want.dtype else f"{got.dtype}, expected {want.dtype}"
-    return Difference(float(error.max()), largest, within=largest <= 1, reason=reason)
+    remark = None if got.dtype == want.dtype else f"{got.dtype}, expected {want.dtype}"
+    return Difference(float(error.max()), largest, within=largest <= 1, reason=remark)
 
 
 def _wide(array: Array) -> Array:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ixion.base.errors import UnsupportedOpError
 from ixion.cli import options
@@ -29,40 +30,43 @@ class Operand:
 
 @dataclass(frozen=True)
 class Information:
-    """What `info` found; the last four fields are None where a shape is not fixed."""
+    """What `info` found; the last three fields are None where nothing was compiled.
+
+    `flops` counts two per multiply-add and one per element of any other operator's result; a size
+    that is not fixed counts as 1.
+    """
 
     inputs: list[Operand]
     outputs: list[Operand]
     operators: dict[str, int]
     parameters: int
     parameter_bytes: int
-    macs: int | None
+    macs: int
+    flops: int
     planned_bytes: int | None
     steps: int | None
     host_steps: list[str] | None
-
-    @property
-    def flops(self) -> int | None:
-        """Two per multiply-add; elementwise work is not counted."""
-        return None if self.macs is None else 2 * self.macs
 
 
 def inspect(model: Path, settings: options.Settings, *, screen: Screen) -> Information:
     """Load and compile `model`. Raises UnsupportedOpError naming all such operators at once."""
     from ixion import driver
+    from ixion.analysis import cost_of, list_op_freqs
+    from ixion.transform import InferType
 
     with screen.working(f"compiling {model.name}"):
-        module = driver.load(model)
+        module = InferType()(driver.load(model))
         exe = settings.compile(module)
-    operators, parameters, size = census(module)
+    cost = cost_of(module)
     program = exe.program
     return Information(
         inputs=[Operand(o.name, _dims(o.shape), o.dtype) for o in exe.inputs],
         outputs=[Operand(o.name, _dims(o.shape), o.dtype) for o in exe.outputs],
-        operators=operators,
-        parameters=parameters,
-        parameter_bytes=size,
-        macs=multiply_adds(module),
+        operators=dict(Counter(list_op_freqs(module)).most_common()),
+        parameters=parameter_count(module),
+        parameter_bytes=cost.weights,
+        macs=cost.macs,
+        flops=cost.flops,
         planned_bytes=None if program is None else program.arena_size,
         steps=None if program is None else len(program.steps),
         host_steps=None if program is None else host_steps(program),
@@ -74,55 +78,16 @@ def host_steps(program: Program) -> list[str]:
     return [program.hosts[step.host].op for step in program.steps if step.kind == "host"]
 
 
-def _dims(shape: Any) -> tuple[int | str, ...]:
+def parameter_count(module: IRModule) -> int:
+    """Elements of all constants, each counted once."""
+    from ixion.ir import Constant, post_order
+
+    nodes = (node for function in module.functions.values() for node in post_order(function))
+    return sum(node.data.size for node in nodes if isinstance(node, Constant))
+
+
+def _dims(shape: Sequence[object]) -> tuple[int | str, ...]:
     return tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
-
-
-def census(module: IRModule) -> tuple[dict[str, int], int, int]:
-    """Calls per operator, most frequent first; elements and bytes of all constants."""
-    from ixion.ir import Call, Constant, Op, post_order_visit
-
-    counts: Counter[str] = Counter()
-    elements, size = 0, 0
-
-    def visit(expr: Any) -> None:
-        nonlocal elements, size
-        if isinstance(expr, Call) and isinstance(expr.op, Op):
-            counts[expr.op.name] += 1
-        elif isinstance(expr, Constant):
-            elements += expr.data.size
-            size += expr.data.nbytes
-
-    for function in module.functions.values():
-        post_order_visit(function, visit)
-    return dict(counts.most_common()), elements, size
-
-
-def multiply_adds(module: IRModule) -> int | None:
-    """Multiply-adds of one run by each operator's own count; None where shapes are not fixed."""
-    from ixion.ir import Call, Op, post_order_visit
-    from ixion.transform import InferType
-
-    total = 0
-    unknown = False
-
-    def visit(expr: Any) -> None:
-        nonlocal total, unknown
-        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
-            return
-        count = expr.op.get_attr("FMacCount")
-        if count is None:
-            return
-        macs = count(expr.attrs, tuple(a.checked_type for a in expr.args), expr.checked_type)
-        if isinstance(macs, int):
-            total += macs
-        else:
-            unknown = True
-
-    typed = InferType()(module)
-    for function in typed.functions.values():
-        post_order_visit(function, visit)
-    return None if unknown else total
 
 
 def draw(console: Console, found: Information) -> None:
@@ -137,7 +102,8 @@ def _figures(found: Information) -> list[tuple[str, str]]:
     figures = [
         ("parameters", f"{found.parameters:,}"),
         ("parameter bytes", f"{found.parameter_bytes:,}"),
-        ("FLOPs", "depends on the input" if found.flops is None else f"{found.flops:,}"),
+        ("multiply-adds", f"{found.macs:,}"),
+        ("FLOPs", f"{found.flops:,}"),
     ]
     if found.planned_bytes is not None:
         figures.append(("planned memory, bytes", f"{found.planned_bytes:,}"))
@@ -175,5 +141,5 @@ def command(
             lambda console: draw_unsupported(console, unsupported),
         )
         raise
-    document = asdict(found) | {"flops": found.flops, "unsupported": []}
+    document = asdict(found) | {"unsupported": []}
     screen.show(document, lambda console: draw(console, found))

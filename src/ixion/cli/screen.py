@@ -79,15 +79,16 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def table(*columns: str, rows: Sequence[Sequence[object]], title: str | None = None) -> Table:
-    """A light table; columns whose name starts with `>` are right-aligned."""
+def table(*columns: str, rows: Sequence[Sequence[object]]) -> Table:
+    """A light table; a column whose name starts with `>` is right-aligned, all may be nameless."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for name in columns:
-        grid.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left")
+    titles = [name.lstrip(">") for name in columns]
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(titles))
+    for name, heading in zip(columns, titles, strict=True):
+        grid.add_column(heading, justify="right" if name.startswith(">") else "left")
     for row in rows:
         grid.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return grid
@@ -110,8 +111,8 @@ _HINTS: tuple[tuple[type[IxionError], str], ...] = (
 def report_error(error: IxionError | OSError) -> None:
     """One clear message with a hint on stderr, without a traceback."""
     text = describe_os_error(error) if isinstance(error, OSError) else describe(error)
-    first, *rest = text.splitlines()
-    sys.stderr.write("\n".join([f"error: {first}", *rest]) + "\n")
+    # A diagnostic in program text says already what it is.
+    sys.stderr.write(f"error: {text.removeprefix('error: ').rstrip()}\n")
 
 
 def describe(error: IxionError) -> str:

@@ -11,6 +11,7 @@ from ixion.codegen.emit_arith import literal
 from ixion.codegen.emit_convert import Conversions
 from ixion.codegen.emit_index import Indices, Linear
 from ixion.codegen.emit_types import memory_type, vector
+from ixion.codegen.intrinsics import has_masked_access
 from ixion.te.stmt import Buffer
 
 
@@ -20,6 +21,7 @@ class Memory:
     def __init__(self, indices: Indices, conversions: Conversions) -> None:
         self.indices, self.conversions = indices, conversions
         self.writer = indices.writer
+        self.target = conversions.arithmetic.target
         self.pure = self.writer.pure
 
     def load(
@@ -42,39 +44,84 @@ class Memory:
         if lanes == 1:
             return self._first(buffer, index, count)
         if stride == 1:
-            address = self.indices.address(buffer, index)
-            return self._vector(buffer.dtype, address, lanes, count)
+            if count is not None:
+                return self._first_lanes(buffer, index, lanes, count)
+            return self._vector(buffer.dtype, self.indices.address(buffer, index), lanes)
         if count is not None:
             return self._gather(buffer, index, lanes, stride, count)
         if stride == 0:
-            one = self._vector(buffer.dtype, self.indices.address(buffer, index), 1, None)
+            one = self._vector(buffer.dtype, self.indices.address(buffer, index), 1)
             return self._splat(one, memory_type(buffer.dtype), lanes)
+        if stride == -1:
+            start = self.indices.address(buffer, shifted(index, 1 - lanes))
+            forward = self._vector(buffer.dtype, start, lanes)
+            return self._shuffle(
+                forward, "poison", memory_type(buffer.dtype), [*reversed(range(lanes))]
+            )
         if 1 < stride <= 4:
             return self._deinterleave(buffer, index, lanes, stride)
         return self._one_by_one(buffer, index, lanes, stride)
 
     def _first(self, buffer: Buffer, index: Linear, count: str | None) -> str:
-        """A single element; under a count it is a vector of one so that it can be masked."""
-        address = self.indices.address(buffer, index)
+        """A single element; under a count it is a vector of two so that it can be masked."""
         if count is None:
-            return self._vector(buffer.dtype, address, 1, None)
-        pair = self._vector(buffer.dtype, address, 2, count)
-        return self.pure(
-            f"extractelement {vector(memory_type(buffer.dtype), 2)} {pair}, i64 0", pair
-        )
+            return self._vector(buffer.dtype, self.indices.address(buffer, index), 1)
+        pair = self._first_lanes(buffer, index, 2, count)
+        kind = vector(memory_type(buffer.dtype), 2)
+        return self.pure(f"extractelement {kind} {pair}, i64 0", pair)
 
-    def _vector(self, dtype: str, address: str, lanes: int, count: str | None) -> str:
+    def _vector(self, dtype: str, address: str, lanes: int) -> str:
         kind, align = vector(memory_type(dtype), lanes), dtypes.itemsize(dtype)
-        if count is None:
-            return self.writer.here(f"load {kind}, ptr {address}, align {align}")
-        name = f"llvm.masked.load.{_suffix(dtype, lanes)}.p0"
-        mask = vector("i1", lanes)
+        return self.writer.here(f"load {kind}, ptr {address}, align {align}")
+
+    def _first_lanes(self, buffer: Buffer, index: Linear, lanes: int, count: str) -> str:
+        """The first ``count`` lanes of a vector, the others 0."""
+        pieces = self._pieces(count, buffer.dtype)
+        if pieces is not None:
+            return self._from_pieces(buffer, index, lanes, pieces)
+        kind, mask = vector(memory_type(buffer.dtype), lanes), vector("i1", lanes)
+        name = f"llvm.masked.load.{_suffix(buffer.dtype, lanes)}.p0"
         self.writer.declare(kind, name, "ptr", "i32", mask, kind)
-        chosen = self.mask(count, lanes)
+        address, align = self.indices.address(buffer, index), dtypes.itemsize(buffer.dtype)
         return self.writer.here(
-            f"call {kind} @{name}(ptr {address}, i32 {align}, {mask} {chosen},"
+            f"call {kind} @{name}(ptr {address}, i32 {align}, {mask} {self.mask(count, lanes)},"
             f" {kind} zeroinitializer)"
         )
+
+    def _pieces(self, count: str, dtype: str) -> list[tuple[int, int]] | None:
+        """(first lane, size) of whole accesses that make up a known count, None for masking.
+
+        LLVM 22 turns a masked store of one truncated element into a store that is too wide, so a
+        power of two is never masked.
+        """
+        fixed = literal(count)
+        if fixed is None:
+            return None
+        if fixed & (fixed - 1) and has_masked_access(self.target, 8 * dtypes.itemsize(dtype)):
+            return None
+        sizes = [1 << i for i in reversed(range(fixed.bit_length())) if fixed >> i & 1]
+        return [(sum(sizes[:i]), size) for i, size in enumerate(sizes)]
+
+    def _from_pieces(
+        self, buffer: Buffer, index: Linear, lanes: int, pieces: list[tuple[int, int]]
+    ) -> str:
+        kind = memory_type(buffer.dtype)
+        whole, result = vector(kind, lanes), "zeroinitializer"
+        for start, size in pieces:
+            address = self.indices.address(buffer, shifted(index, start))
+            piece = self._vector(buffer.dtype, address, size)
+            if size == 1:
+                code = f"insertelement {whole} {result}, {kind} {piece}, i64 {start}"
+                result = self.pure(code, result, piece)
+                continue
+            picks = ", ".join(f"i32 {i if i < size else -1}" for i in range(lanes))
+            picks = picks.replace("i32 -1", "i32 poison")
+            part = vector(kind, size)
+            code = f"shufflevector {part} {piece}, {part} poison, <{lanes} x i32> <{picks}>"
+            wide = self.pure(code, piece)
+            chosen = [lanes + i - start if start <= i < start + size else i for i in range(lanes)]
+            result = self._shuffle(result, wide, kind, chosen)
+        return result
 
     def mask(self, count: str, lanes: int) -> str:
         """True in the first ``count`` lanes."""
@@ -108,7 +155,7 @@ class Memory:
         last = (lanes - 1) * (stride - 1)
         starts = [min(i * lanes, last) for i in range(stride)]
         parts = [
-            self._vector(buffer.dtype, self.indices.address(buffer, shifted(index, s)), lanes, None)
+            self._vector(buffer.dtype, self.indices.address(buffer, shifted(index, s)), lanes)
             for s in starts
         ]
         result = parts[0]
@@ -128,7 +175,7 @@ class Memory:
         wide, result = vector(kind, lanes), "poison"
         for lane in range(lanes):
             address = self.indices.address(buffer, shifted(index, lane * stride))
-            one = self._vector(buffer.dtype, address, 1, None)
+            one = self._vector(buffer.dtype, address, 1)
             code = f"insertelement {wide} {result}, {kind} {one}, i64 {lane}"
             result = self.pure(code, result, one)
         return result
@@ -157,21 +204,43 @@ class Memory:
     def store_raw(
         self, buffer: Buffer, index: Linear, raw: str, lanes: int, count: str | None
     ) -> None:
-        address = self.indices.address(buffer, index)
-        align = dtypes.itemsize(buffer.dtype)
         if count is not None and lanes == 1:
             raw, lanes = self._splat(raw, memory_type(buffer.dtype), 2), 2
-        kind = vector(memory_type(buffer.dtype), lanes)
+        pieces = None if count is None else self._pieces(count, buffer.dtype)
         if count is None or count == str(lanes):
-            self.writer.effect(f"store {kind} {raw}, ptr {address}, align {align}")
+            self._store_piece(buffer, index, raw, lanes)
+        elif pieces is not None:
+            for start, size in pieces:
+                part = self._slice(raw, memory_type(buffer.dtype), lanes, start, size)
+                self._store_piece(buffer, shifted(index, start), part, size)
         else:
-            name, mask = f"llvm.masked.store.{_suffix(buffer.dtype, lanes)}.p0", vector("i1", lanes)
-            self.writer.declare("void", name, kind, "ptr", "i32", mask)
-            chosen = self.mask(count, lanes)
-            self.writer.effect(
-                f"call void @{name}({kind} {raw}, ptr {address}, i32 {align}, {mask} {chosen})"
-            )
+            self._store_masked(buffer, index, raw, lanes, count)
         self.writer.loads.clear()
+
+    def _store_piece(self, buffer: Buffer, index: Linear, raw: str, lanes: int) -> None:
+        kind, align = vector(memory_type(buffer.dtype), lanes), dtypes.itemsize(buffer.dtype)
+        address = self.indices.address(buffer, index)
+        self.writer.effect(f"store {kind} {raw}, ptr {address}, align {align}")
+
+    def _store_masked(
+        self, buffer: Buffer, index: Linear, raw: str, lanes: int, count: str
+    ) -> None:
+        kind, mask = vector(memory_type(buffer.dtype), lanes), vector("i1", lanes)
+        name = f"llvm.masked.store.{_suffix(buffer.dtype, lanes)}.p0"
+        self.writer.declare("void", name, kind, "ptr", "i32", mask)
+        address, align = self.indices.address(buffer, index), dtypes.itemsize(buffer.dtype)
+        chosen = self.mask(count, lanes)
+        self.writer.effect(
+            f"call void @{name}({kind} {raw}, ptr {address}, i32 {align}, {mask} {chosen})"
+        )
+
+    def _slice(self, raw: str, kind: str, lanes: int, start: int, size: int) -> str:
+        whole = vector(kind, lanes)
+        if size == 1:
+            return self.pure(f"extractelement {whole} {raw}, i64 {start}", raw)
+        picks = ", ".join(f"i32 {i}" for i in range(start, start + size))
+        code = f"shufflevector {whole} {raw}, {whole} poison, <{size} x i32> <{picks}>"
+        return self.pure(code, raw)
 
 
 def shifted(index: Linear, by: int) -> Linear:

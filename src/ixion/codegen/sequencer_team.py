@@ -333,7 +333,7 @@ def _open() -> str:
     f.store("ptr", "%run", "%pool", PoolWord.RUN)
     f.store("i64", f.load("i64", "%run", RunWord.SPIN), "%pool", PoolWord.SPIN, "monotonic")
     threads = f.load("i64", "%run", RunWord.THREADS)
-    f.store("i64", threads, "%pool", PoolWord.THREADS)
+    f.store("i64", threads, "%pool", PoolWord.THREADS, "monotonic")
     tag = f.load("i64", "%pool", PoolWord.SEQUENCE)
     team = f.load("i64", "%pool", PoolWord.TEAM, "monotonic")
     phase = f.op(f"lshr i64 {team}, 32")
@@ -436,22 +436,25 @@ def _worker() -> str:
 
 
 def _join_blocks(f: FunctionText) -> None:
-    """Become a member unless the team is closed, full, or just changing phase (then try again)."""
+    """Become a member unless the team is closed or full; not while the phase is changing."""
     f.label("join")
     team = f.load("i64", "%pool", PoolWord.TEAM, "acquire")
     phase, members, arrived = _split(f, team)
     f.branch(f.compare("eq", members, 0), "idle", "join.room")
     f.label("join.room")
     # The run itself may be gone until this worker is a member.
-    most = f.load("i64", "%pool", PoolWord.THREADS)
+    most = f.load("i64", "%pool", PoolWord.THREADS, "monotonic")
     f.branch(f.compare("uge", members, most), "idle", "join.time")
     f.label("join.time")
-    f.branch(f.compare("ult", arrived, members), "join.enter", "join")
+    f.branch(f.compare("ult", arrived, members), "join.enter", "join.wait")
+    f.label("join.wait")
+    _park(f, PoolWord.PHASE, f.op(f"trunc i64 {phase} to i32"), PoolWord.PHASE_SLEEPERS)
+    f.jump("join")
     f.label("join.enter")
-    run = f.load("ptr", "%pool", PoolWord.RUN)
-    step = f.load("i64", _place_of(f, phase), PlaceWord.STEP)
     f.branch(_swap(f, team, f.op(f"add i64 {team}, {_ONE_MEMBER}")), "joined", "join")
     f.label("joined")
+    run = f.load("ptr", "%pool", PoolWord.RUN)
+    step = f.load("i64", _place_of(f, phase), PlaceWord.STEP)
     records = f.load("ptr", run, RunWord.WORKERS)
     worker = f.at(records, f.op(f"mul i64 {members}, {WorkerWord.SIZE}"))
     mine, theirs = f.at(worker, WorkerWord.COUNTERS), _counters_of(f, phase)

@@ -61,6 +61,17 @@ class Term:
             self._array = self._load()
         return self._array
 
+    def derived(self, change: Callable[[Array], Array], shape: tuple[int, ...]) -> Term:
+        """A constant made of this one, when it is needed; this one is not kept for it."""
+        assert self._load is not None
+
+        def load() -> Array:
+            held = self._array
+            assert self._load is not None
+            return change(self._load() if held is None else held)
+
+        return Term.lazy(load, shape, self.dtype)
+
     @property
     def expr(self) -> Expr:
         """The expression; one object however often it is asked for."""

@@ -46,7 +46,7 @@ _FILES: dict[str, str] = {
     "hash": "structural_hash",
     "json": "from_graph load_json save_json to_graph",
     "builder": "ScopeBuilder",
-    "printer": "astext pretty_print",
+    "printer": "MetaTable astext pretty_print",
     "parser": "fromtext parse parse_expr",
     "diagnostics": "Diagnostic DiagnosticContext DiagnosticLevel DiagnosticRenderer",
 }

@@ -257,7 +257,8 @@ class Var(ExprWithOp):
     vid: Id = field()
     type_annotation: Type | None = field(default=None)
     span: Span | None = field(default=None, compare=False)
-    _compare_order = ("type_annotation", "vid")
+    _compared = ("type_annotation", "vid", "virtual_device")
+    _binds = (False, False, False)
 
     def __init__(
         self, name_hint: str | Id, type_annotation: Type | None = None, span: Span | None = None
@@ -266,6 +267,11 @@ class Var(ExprWithOp):
         _set_vid(self, vid)
         _set_annotation(self, _as_type(type_annotation))
         _set_span(self, span)
+
+    @staticmethod
+    def _structure(node: Any) -> tuple[Any, ...]:
+        # Of all expressions only variables compare where they are.
+        return (node.type_annotation, node.vid, getattr(node, "_virtual_device", None))
 
     @property
     def name_hint(self) -> str:

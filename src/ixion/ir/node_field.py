@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -115,8 +116,17 @@ def _as_int(value: Any) -> int:
 _NUMBERS: dict[Any, Callable[[Any], Any]] = {"int": _as_int, "float": float}
 
 
+def _annotations(cls: type) -> dict[str, Any]:
+    if sys.version_info >= (3, 14):
+        # Evaluating them could fail for names that are defined later.
+        import annotationlib
+
+        return annotationlib.get_annotations(cls, format=annotationlib.Format.STRING)
+    return inspect.get_annotations(cls)
+
+
 def annotate(cls: type, fields: Iterable[Field]) -> None:
-    hints = inspect.get_annotations(cls)
+    hints = _annotations(cls)
     for spec in fields:
         hint = hints.get(spec.name, "")
         spec.annotation = hint.__name__ if hint in (int, str, bool, float) else hint

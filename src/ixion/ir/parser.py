@@ -14,7 +14,7 @@ from ixion.base.errors import nearest
 from ixion.ir.adt import Constructor, TypeData
 from ixion.ir.diagnostics import Diagnostic, DiagnosticContext, SourceText
 from ixion.ir.expr import Expr
-from ixion.ir.function import Function
+from ixion.ir.function import BaseFunc
 from ixion.ir.lexer import EOF, GLOBAL, IDENT, METADATA, VERSION, Tokens, tokenize
 from ixion.ir.module import IRModule
 from ixion.ir.parser_cursor import Cursor
@@ -120,7 +120,7 @@ def _copy_of(module: IRModule | None) -> IRModule:
 
 def _definitions(cursor: Cursor, module: IRModule) -> IRModule:
     types: list[TypeData] = []
-    functions: dict[str, tuple[Function, int]] = {}
+    functions: dict[str, tuple[BaseFunc, int]] = {}
     while cursor.kind not in (METADATA, EOF):
         if cursor.kind == "def":
             _definition(cursor, functions)
@@ -137,7 +137,7 @@ def _definitions(cursor: Cursor, module: IRModule) -> IRModule:
     return module
 
 
-def _definition(cursor: Cursor, functions: dict[str, tuple[Function, int]]) -> None:
+def _definition(cursor: Cursor, functions: dict[str, tuple[BaseFunc, int]]) -> None:
     start = cursor.position
     cursor.expect("def")
     at = cursor.position
@@ -146,7 +146,10 @@ def _definition(cursor: Cursor, functions: dict[str, tuple[Function, int]]) -> N
     if name in functions:
         first = cursor.span_at(functions[name][1])
         cursor.complain(f"`@{name}` is defined twice", f"the first is at {first}", at)
-    functions[name] = (run(function_step(cursor, start)), at)
+    if cursor.accept("="):
+        functions[name] = (cursor.meta_node(), at)
+    else:
+        functions[name] = (run(function_step(cursor, start)), at)
 
 
 def _type_definition(cursor: Cursor) -> TypeData:

@@ -66,7 +66,7 @@ class _Printer:
         if not self.meta:
             return body
         if not self.show_meta:
-            return f"{body}\n{_OMITTED}\n"
+            return body if isinstance(node, Type) else f"{body}\n{_OMITTED}\n"
         return f"{body}\n#[metadata]\n{self.meta.to_json()}"
 
     def _node(self, node: Any) -> str:
@@ -81,12 +81,10 @@ class _Printer:
         if isinstance(node, Pattern):
             return self.exprs.match_pattern(node)
         if isinstance(node, Node):
-            return self._foreign(node)
+            # Kinds that print themselves (dataflow patterns) override repr.
+            own = type(node).__repr__ is not Node.__repr__
+            return repr(node) if own else plain_repr(node)
         return self.values.value(node)
-
-    def _foreign(self, node: Node) -> str:
-        printer = TEXT_OF.get(node.type_key.rpartition(".")[0])
-        return plain_repr(node) if printer is None else printer(node)
 
     def _module(self, module: IRModule) -> str:
         parts = [
@@ -104,10 +102,6 @@ class _Printer:
         return "\n".join(parts)
 
 
-# Printers for node kinds of other modules, by the part of their type key before the last dot.
-TEXT_OF: dict[str, Callable[[Any], str]] = {}
-
-
 def _by_name(item: tuple[Any, Any]) -> str:
     return str(item[0].name_hint)
 
@@ -119,4 +113,4 @@ def _by_reference(table: MetaTable) -> Callable[[Constant], str]:
     return enter
 
 
-__all__ = ["TEXT_OF", "MetaTable", "astext", "pretty_print"]
+__all__ = ["MetaTable", "astext", "pretty_print"]

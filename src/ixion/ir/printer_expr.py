@@ -52,7 +52,7 @@ def quoted_name(name: str) -> str:
     """A variable name, in quotes where it is not an identifier."""
     if _PLAIN_NAME.fullmatch(name):
         return name
-    return '"' + re.sub(r'["\n]', "_", name) + '"'
+    return f'"{name}"'
 
 
 class ExprPrinter:
@@ -123,7 +123,7 @@ class ExprPrinter:
         """Name a variable where it is bound; later uses print the name alone."""
         if id(variable) in self._memo:
             return f"{self._memo[id(variable)]}-malformed-ir"
-        hint = variable.name_hint
+        hint = re.sub(r'["\n]', "_", variable.name_hint)
         if not (hint[:1].isalpha() and hint[:1].isascii()):
             hint = "v" + hint
         name = self._memo[id(variable)] = "%" + quoted_name(self._unique(hint))

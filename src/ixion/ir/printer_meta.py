@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ixion.base.dim import SymExpr
+
 
 class MetaTable(Mapping[str, Sequence[Any]]):
     """Nodes by type key and index, each once.
@@ -21,9 +23,9 @@ class MetaTable(Mapping[str, Sequence[Any]]):
     def reference(self, key: str, node: Any) -> str:
         """``meta[key][i]`` for a node, entered if it is new.
 
-        Nodes are told apart by identity, other values (symbolic dimensions) by value.
+        Texts, numbers and symbolic dimensions are told apart by value, all else by identity.
         """
-        same = id(node) if hasattr(node, "type_key") or isinstance(node, (dict, list)) else node
+        same = node if isinstance(node, (str, float, SymExpr)) else id(node)
         index = self._indices.get((key, same))
         if index is None:
             nodes = self._nodes.setdefault(key, [])

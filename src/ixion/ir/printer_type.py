@@ -11,6 +11,7 @@ from ixion.ir.trampoline import Step, run
 from ixion.ir.types import (
     FuncType,
     GlobalTypeVar,
+    IncompleteType,
     RefType,
     TensorType,
     TupleType,
@@ -58,6 +59,8 @@ class TypePrinter:
             return "_"
         if isinstance(node, TensorType):
             return self._tensor(node)
+        if isinstance(node, IncompleteType):
+            return "_"
         printer = _PRINTERS.get(type(node))
         if printer is None:
             return self.values.meta.reference(node.type_key, node)

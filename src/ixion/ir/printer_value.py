@@ -14,6 +14,7 @@ from ixion.base.dim import SymExpr
 from ixion.base.dtype import from_numpy
 from ixion.ir.attrs import Attrs
 from ixion.ir.expr import Constant, GlobalVar
+from ixion.ir.lexer import KEYWORDS
 from ixion.ir.node import Node
 from ixion.ir.printer_meta import MetaTable
 
@@ -57,7 +58,7 @@ def scalar_text(constant: Constant) -> str | None:
 
 def is_key(name: str) -> bool:
     """Reads as a dotted identifier, so it needs no quotes as an attribute name."""
-    return _KEY.fullmatch(name) is not None
+    return _KEY.fullmatch(name) is not None and KEYWORDS.isdisjoint(name.split("."))
 
 
 class ValuePrinter:

@@ -51,6 +51,7 @@ from ixion.op.create import (
     zeros,
 )
 from ixion.op.define import InferArgs, Inferred, OpPattern, define, moves
+from ixion.op.einsum import einsum
 from ixion.op.expand import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to
 from ixion.op.index import (
     adv_index,
@@ -174,6 +175,7 @@ __all__ = [
     "cumsum",
     "define",
     "divide",
+    "einsum",
     "equal",
     "erf",
     "exp",
@@ -200,8 +202,8 @@ __all__ = [
     "less",
     "less_equal",
     "log",
-    "log2",
     "log10",
+    "log2",
     "logical_and",
     "logical_not",
     "logical_or",

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from ixion import te
 from ixion.base import dim as dims
+from ixion.base.errors import IxionError
 from ixion.te.tensor import Extent
 
 if TYPE_CHECKING:
     from ixion.base.dim import Dim
 
-__all__ = ["Extent", "extent", "extents", "index", "same_extent", "size_var"]
+__all__ = ["Extent", "NoLoopsError", "extent", "extents", "index", "same_extent", "size_var"]
+
+
+
+class NoLoopsError(IxionError, ValueError):
+    """A compute that has no loops for these attributes or sizes: the op runs as a host step."""
+
 
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -34,11 +41,11 @@ def size_var(name: str) -> te.Var:
 
 
 def extent(dim: Dim) -> Extent:
-    """A dim as a te extent, one object per expression; raises ValueError for an unknown one."""
+    """A dim as a te extent, one object per expression; raises NoLoopsError for an unknown one."""
     if isinstance(dim, int):
         return dim
     if isinstance(dim, dims.Any):
-        raise ValueError("a size that is unknown until run time has no loop extent")
+        raise NoLoopsError("a size that is unknown until run time has no loop extent")
     return _from_text(str(dim))
 
 

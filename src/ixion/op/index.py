@@ -20,7 +20,7 @@ from ixion.op.broadcast import broadcast_shapes, read_broadcast
 from ixion.op.call import as_tuple_expr, call, known_ints, unary_builder
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define, moves
-from ixion.op.extent import extents, index
+from ixion.op.extent import NoLoopsError, extents, index
 from ixion.op.reshapes import index_of_flat
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, broadcastable, choice, flag, shape
@@ -258,7 +258,7 @@ def _gather_nd_compute(
     data, indices = ins
     batch, depth = attrs.batch_dims, indices.shape[0]
     if not isinstance(depth, int):
-        raise ValueError("gather_nd: an unknown number of index rows")
+        raise NoLoopsError("gather_nd: an unknown number of index rows")
     lead = indices.ndim - 1
 
     def body(*i: te.Expr) -> te.Expr:

@@ -20,7 +20,7 @@ from ixion.op.call import call, known_ints, per_axis
 from ixion.op.compare import Accumulation
 from ixion.op.conversion import convert
 from ixion.op.define import Infer, InferArgs, OpPattern, define
-from ixion.op.extent import extents
+from ixion.op.extent import NoLoopsError, extents
 from ixion.op.pool import check_pool_rank
 from ixion.op.rounding import Array, wide
 from ixion.op.sample import Draw, Sample, Sampler, array, choice, flag
@@ -350,7 +350,7 @@ def _dyn_resize_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) 
 
 def _dyn_resize_compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     if attrs.coordinate_transformation_mode == "tf_crop_and_resize":
-        raise ValueError("dyn.image.resize2d: a region of interest known at run time only")
+        raise NoLoopsError("dyn.image.resize2d: a region of interest known at run time only")
     return _compute(attrs, ins, out_type)
 
 

@@ -85,26 +85,35 @@ class Sampling:
         return (top * 2 + bottom) // (bottom * 2)
 
     def coordinate(self, out: Any, size: Any, target: Any) -> Any:
-        """Input coordinate in float64; ``out``, ``size`` and ``target`` are float64 already."""
+        """Input coordinate of output ``out``, all in float32.
+
+        Peers compute it so, and which pixel is nearest often hangs on the rounding: 3 / 0.6 is 5
+        in float32 and below 5 otherwise.
+        """
         if self.mode == "tf_crop_and_resize":
             start, end = self.roi or (0.0, 1.0)
-            if isinstance(target, float) and target <= 1:
-                return out * 0 + 0.5 * (start + end) * (size - 1)
-            return out * ((size - 1) * (end - start) / (target - 1)) + start * (size - 1)
-        per = size / target if self.scale is None else 1.0 / self.scale
+            if _is_one(target):
+                return out * 0.0 + 0.5 * (start + end) * (size - 1.0)
+            step = (size - 1.0) * (end - start) / (target - 1.0)
+            return out * step + (size - 1.0) * start
         if self.mode == "align_corners":
-            return out * ((size - 1) / _at_least_one(target - 1))
+            return out * 0.0 if _is_one(target) else out * ((size - 1.0) / (target - 1.0))
+        scale = target / size if self.scale is None else self.scale
         if self.mode == "asymmetric":
-            return out * per
+            return out / scale
         if self.mode == "tf_half_pixel_for_nn":
-            return (out + 0.5) * per
-        shift: Any = 0.0
+            return (out + 0.5) / scale
+        if self.mode == "pytorch_half_pixel" and _is_one(target):
+            return out * 0.0
+        inside = (out + 0.5) / scale - 0.5
         if self.mode == "half_pixel_symmetric":
             # ONNX: the part of the image that a rounded size leaves out is cut at both ends.
-            shift = (size - target * per) * 0.5
-        if self.mode == "pytorch_half_pixel" and isinstance(target, float) and target <= 1:
-            return out * 0
-        return (out + 0.5) * per - 0.5 + shift
+            return inside + (size - target / scale) * 0.5
+        return inside
+
+
+def _is_one(target: Any) -> bool:
+    return not isinstance(target, te.Expr) and float(target) <= 1.0
 
 
 def _at_least_one(value: Any) -> Any:
@@ -134,8 +143,8 @@ def sample_numpy(s: Sampling, size: int, target: int) -> tuple[Array, Array, Arr
         first, near = top // bottom, s.nearest(top, bottom)
         t = (top % bottom) / bottom
     else:
-        x = s.coordinate(out.astype(np.float64), float(size), float(target))
-        first, t = np.floor(x).astype(np.int64), x - np.floor(x)
+        x = s.coordinate(out.astype(np.float32), np.float32(size), np.float32(target))
+        first, t = np.floor(x).astype(np.int64), (x - np.floor(x)).astype(np.float64)
         near = _round_numpy(s.rule, x)
         if s.mode == "tf_crop_and_resize":
             outside = (x < 0) | (x > size - 1)
@@ -204,11 +213,11 @@ def sample_te(s: Sampling, out: te.Expr, size: Any, target: Any, dtype: str) -> 
         first, near = top // bottom, s.nearest(top, bottom)
         t = te.cast(top % bottom, dtype) / _float(bottom, dtype)
     else:
-        x = s.coordinate(te.cast(out, "float64"), _wide(size), _wide(target))
+        x = s.coordinate(te.cast(out, "float32"), _single(size), _single(target))
         first = te.cast(te.intrinsic("floor", x), "int64")
         t, near = te.cast(x - te.intrinsic("floor", x), dtype), _round_te(s.rule, x)
         if s.mode == "tf_crop_and_resize":
-            outside = te.logical_or(x < 0.0, x > _wide(size) - 1.0)
+            outside = te.logical_or(x < 0.0, x > _single(size) - 1.0)
     return _weigh(s, first, near, t, size, outside)
 
 
@@ -237,8 +246,8 @@ def _float(value: Any, dtype: str) -> te.Expr:
     return te.cast(value, dtype) if isinstance(value, te.Expr) else te.const(float(value), dtype)
 
 
-def _wide(value: Any) -> Any:
-    return te.cast(value, "float64") if isinstance(value, te.Expr) else float(value)
+def _single(value: Any) -> Any:
+    return te.cast(value, "float32") if isinstance(value, te.Expr) else float(value)
 
 
 def _round_te(rule: str, x: te.Expr) -> te.Expr:

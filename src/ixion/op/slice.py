@@ -17,7 +17,7 @@ from ixion.op.axes import checked_axes
 from ixion.op.call import call, known_ints
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, Reference, define
-from ixion.op.extent import extent, extents
+from ixion.op.extent import NoLoopsError, extent, extents
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, choice, flag, shape
 from ixion.op.value import Value, is_concrete
@@ -164,7 +164,7 @@ def _compute(attrs: StridedSliceAttrs, ins: tuple[te.Tensor, ...], out_type: Any
     shape = [d if isinstance(d, int) else dims.SymVar("?") for d in x.shape]
     found = _static_cuts(InferArgs("strided_slice", ()), attrs, shape)
     if any(not isinstance(first, int) for first, _, _ in found):
-        raise ValueError("strided_slice: a start counted from the end of a symbolic axis")
+        raise NoLoopsError("strided_slice: a start counted from the end of a symbolic axis")
     return _read_cuts(x, found, out_type)
 
 
@@ -244,7 +244,7 @@ def _dyn_compute(attrs: StridedSliceAttrs, ins: tuple[te.Tensor, ...], out_type:
     x, begin, _, strides = ins[:4]
     count = begin.shape[0]
     if not isinstance(count, int):
-        raise ValueError("dyn.strided_slice: an unknown number of axes")
+        raise NoLoopsError("dyn.strided_slice: an unknown number of axes")
     listed = [a % x.ndim for a in attrs.axes] if attrs.axes is not None else list(range(count))
 
     def body(*i: te.Expr) -> te.Expr:

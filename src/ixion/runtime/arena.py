@@ -59,6 +59,11 @@ def allocate(size: int) -> npt.NDArray[np.uint8]:
     return whole[skip : skip + size]
 
 
+def keep_forever(array: npt.NDArray[Any]) -> None:
+    """Never free an array's memory, not even when the interpreter ends: a thread may be in it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))
+
+
 def _advise(pages: mmap.mmap) -> None:
     # A kernel without transparent huge pages refuses; small ones do.
     with contextlib.suppress(OSError):

@@ -6,61 +6,37 @@ are those of the System V ABI, 64-bit little-endian.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from ixion.base.errors import CodegenError
 
 X86_64 = 62
-
-PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8
 WRITE, ALLOC, EXECUTE = 1, 2, 4
-UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
-LOCAL = 0
+UNDEFINED = 0
 
-_HEADER = np.dtype(
-    [
-        ("ident", "S16"), ("type", "<u2"), ("machine", "<u2"), ("version", "<u4"),
-        ("entry", "<u8"), ("phoff", "<u8"), ("shoff", "<u8"), ("flags", "<u4"),
-        ("ehsize", "<u2"), ("phentsize", "<u2"), ("phnum", "<u2"), ("shentsize", "<u2"),
-        ("shnum", "<u2"), ("shstrndx", "<u2"),
-    ]
-)  # fmt: skip
-_SECTION = np.dtype(
-    [
-        ("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("addr", "<u8"), ("offset", "<u8"),
-        ("size", "<u8"), ("link", "<u4"), ("info", "<u4"), ("align", "<u8"), ("entsize", "<u8"),
-    ]
-)  # fmt: skip
-_SYMBOL = np.dtype(
-    [
-        ("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"),
-        ("size", "<u8"),
-    ]
-)  # fmt: skip
-_RELOCATION = np.dtype(
-    [("offset", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]
-)
+_SYMTAB, _RELA, _NOBITS = 2, 4, 8
+_LOCAL = 0
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QIIq")
 _CLASS_64_LITTLE = b"\x7fELF\x02\x01"
 _RELOCATABLE = 1
+_LARGEST_ALIGNMENT = 4096
 
 
-@dataclass(frozen=True)
-class Section:
-    """A section that takes part in linking; `data` is empty for one that is all zeros."""
+class Section(NamedTuple):
+    """A section; `data` is empty for one that is all zeros or takes no part in linking."""
 
-    kind: int
     flags: int
     size: int
     align: int
-    data: npt.NDArray[np.uint8]
+    data: memoryview
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A name for a place: `value` bytes into section number `section`."""
 
     name: str
@@ -69,93 +45,95 @@ class Symbol:
     is_local: bool
 
 
-@dataclass(frozen=True)
-class Relocations:
-    """Places in section number `section` to be filled in: parallel arrays."""
+class Relocation(NamedTuple):
+    """A place in a section to be filled in."""
 
-    section: int
-    offsets: npt.NDArray[np.int64]
-    kinds: npt.NDArray[np.int64]
-    symbols: npt.NDArray[np.int64]
-    addends: npt.NDArray[np.int64]
+    offset: int
+    kind: int
+    symbol: int
+    addend: int
 
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """The parts of one object file, sections and symbols by their number in it."""
+    """The parts of one object file, sections and symbols by their number in it.
+
+    `relocations` are (section number, its relocations) of the sections that take part.
+    """
 
     machine: int
     sections: list[Section]
     symbols: list[Symbol]
-    relocations: list[Relocations]
+    relocations: list[tuple[int, list[Relocation]]]
+
+
+class _Row(NamedTuple):
+    """An entry of the section table."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
 
 
 def read_object(image: bytes) -> ObjectFile:
     """Take an object file apart. Raises CodegenError for anything that is not one."""
     try:
-        return _read(np.frombuffer(image, np.uint8))
-    except (ValueError, IndexError, UnicodeDecodeError) as error:
+        return _read(memoryview(image))
+    except (ValueError, LookupError, struct.error) as error:
         raise CodegenError(f"not an object file: {error}") from error
 
 
-def _read(data: npt.NDArray[np.uint8]) -> ObjectFile:
-    header = _rows(data, 0, 1, _HEADER)[0]
-    if header["ident"][:6] != _CLASS_64_LITTLE or header["type"] != _RELOCATABLE:
+def _read(data: memoryview) -> ObjectFile:
+    header = _HEADER.unpack_from(data)
+    ident, kind, machine, offset, count = header[0], header[1], header[2], header[6], header[12]
+    if ident[:6] != _CLASS_64_LITTLE or kind != _RELOCATABLE:
         raise ValueError("not a relocatable 64-bit little-endian ELF file")
-    rows = _rows(data, int(header["shoff"]), int(header["shnum"]), _SECTION)
+    table = _part(data, offset, count * _SECTION.size)
+    rows = [_Row(*row) for row in _SECTION.iter_unpack(table)]
     sections = [_section(data, row) for row in rows]
     symbols: list[Symbol] = []
     relocations = []
     for row in rows:
-        if row["type"] == SYMTAB:
-            symbols = _symbols(data, row, rows[int(row["link"])])
-        elif row["type"] == RELA and sections[int(row["info"])].flags & ALLOC:
-            relocations.append(_relocations(data, row))
-    return ObjectFile(int(header["machine"]), sections, symbols, relocations)
+        if row.kind == _SYMTAB:
+            symbols = _symbols(data, row, rows[row.link])
+        elif row.kind == _RELA and sections[row.info].flags & ALLOC:
+            entries = _RELOCATION.iter_unpack(_part(data, row.offset, row.size))
+            relocations.append((row.info, [Relocation(*entry) for entry in entries]))
+    return ObjectFile(machine, sections, symbols, relocations)
 
 
-def _rows(data: npt.NDArray[np.uint8], offset: int, count: int, dtype: Any) -> npt.NDArray[Any]:
-    return _part(data, offset, count * dtype.itemsize).view(dtype)
-
-
-def _part(data: npt.NDArray[np.uint8], offset: int, size: int) -> npt.NDArray[np.uint8]:
-    if not 0 <= offset <= offset + size <= len(data):
+def _part(data: memoryview, offset: int, size: int) -> memoryview:
+    if offset + size > len(data):
         raise ValueError("a part lies outside the file")
     return data[offset : offset + size]
 
 
-def _section(data: npt.NDArray[np.uint8], row: Any) -> Section:
-    stored = row["flags"] & ALLOC and row["type"] != NOBITS
-    size, align = int(row["size"]), max(1, int(row["align"]))
-    if align & (align - 1) or align > 4096:
+def _section(data: memoryview, row: _Row) -> Section:
+    align = max(1, row.align)
+    if not row.flags & ALLOC:
+        return Section(0, 0, 1, data[:0])
+    if align & (align - 1) or align > _LARGEST_ALIGNMENT:
         raise ValueError("a section has an impossible alignment")
-    part = _part(data, int(row["offset"]), size if stored else 0) if stored else data[:0]
-    return Section(int(row["type"]), int(row["flags"]), size, align, part)
+    part = data[:0] if row.kind == _NOBITS else _part(data, row.offset, row.size)
+    return Section(row.flags, row.size, align, part)
 
 
-def _symbols(data: npt.NDArray[np.uint8], row: Any, names: Any) -> list[Symbol]:
-    table = _table(data, row, _SYMBOL)
-    text = _part(data, int(names["offset"]), int(names["size"])).tobytes()
+def _symbols(data: memoryview, row: _Row, names: _Row) -> list[Symbol]:
+    text = bytes(_part(data, names.offset, names.size))
     return [
-        Symbol(
-            _name(text, int(symbol["name"])),
-            int(symbol["section"]),
-            int(symbol["value"]),
-            symbol["info"] >> 4 == LOCAL,
+        Symbol(_name(text, name), section, value, info >> 4 == _LOCAL)
+        for name, info, _, section, value, _ in _SYMBOL.iter_unpack(
+            _part(data, row.offset, row.size)
         )
-        for symbol in table
     ]
 
 
 def _name(text: bytes, offset: int) -> str:
     return text[offset : text.index(b"\0", offset)].decode()
-
-
-def _relocations(data: npt.NDArray[np.uint8], row: Any) -> Relocations:
-    table = _table(data, row, _RELOCATION)
-    columns = [table[name].astype(np.int64) for name in ("offset", "kind", "symbol", "addend")]
-    return Relocations(int(row["info"]), *columns)
-
-
-def _table(data: npt.NDArray[np.uint8], row: Any, dtype: Any) -> npt.NDArray[Any]:
-    return _rows(data, int(row["offset"]), int(row["size"]) // dtype.itemsize, dtype)

@@ -1,7 +1,7 @@
 """The machine code the runtime itself needs, and the way to load a program's.
 
-The runtime neither compiles nor links. Whoever can (the driver) installs two functions once: one
-that links object files, one that gives the sequencer's object file.
+The runtime does not compile, and links only what its own linker understands. Whoever can (the
+driver) installs two functions once: one that links object files, one that gives the sequencer's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ixion.base.errors import ConfigError
+from ixion.runtime.linker import UnlinkableError, link
 
 
 class LoadedCode(Protocol):
@@ -60,17 +61,24 @@ def installed() -> bool:
 
 
 def load(objects: Sequence[bytes]) -> LoadedCode:
-    """Link a program's object files. Raises ConfigError when nothing is installed."""
-    return _current()[0](objects)
+    """Link object files as one library; by the installed loader only where it takes LLVM.
+
+    Raises CodegenError for files that cannot be linked, ConfigError when a loader is needed and
+    nothing is installed.
+    """
+    try:
+        return link(objects)
+    except UnlinkableError:
+        return _current()[0](objects)
 
 
 def sequencer() -> Sequencer:
     """The process's sequencer, loaded at the first call. Raises ConfigError as `load` does."""
     if not _SEQUENCERS:
-        loader, sequencer_object = _current()
+        sequencer_object = _current()[1]
         with _LOCK:
             if not _SEQUENCERS:
-                _SEQUENCERS.append(_bind(loader([sequencer_object()])))
+                _SEQUENCERS.append(_bind(load([sequencer_object()])))
     return _SEQUENCERS[0]
 
 

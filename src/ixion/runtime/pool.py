@@ -15,7 +15,7 @@ from ixion.base.abi import MAX_THREADS, PoolWord
 from ixion.base.errors import ConfigError
 from ixion.base.target import usable_cores
 from ixion.runtime import native
-from ixion.runtime.arena import address_of, allocate
+from ixion.runtime.arena import address_of, allocate, keep_forever
 
 # About 25 ns each on the CPUs measured; only the order of magnitude matters.
 _PAUSES_PER_MICROSECOND = 40
@@ -26,6 +26,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._block = allocate(PoolWord.SIZE)
+        keep_forever(self._block)
         self.address = address_of(self._block)
         self._lock = threading.Lock()
         self._workers = 0

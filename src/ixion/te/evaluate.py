@@ -242,12 +242,22 @@ class _KernelEvaluator:
         self.kernel, self.memory = kernel, memory
 
     def expr(self, expr: Expr, env: Env) -> Array:
+        return self.node(expr, env, {})
+
+    def node(self, expr: Expr, env: Env, known: dict[int, Array]) -> Array:
+        """A node used twice is evaluated once: expressions may share parts without bound."""
+        value = known.get(id(expr))
+        if value is None:
+            args = [self.node(c, env, known) for c in expr.children()]
+            value = known[id(expr)] = self.compute(expr, env, args)
+        return value
+
+    def compute(self, expr: Expr, env: Env, args: Sequence[Array]) -> Array:
         if isinstance(expr, Const):
             one = np.asarray(expr.value).astype(to_numpy(expr.dtype))
             return np.full(expr.lanes, one) if expr.lanes > 1 else one
         if isinstance(expr, Var):
             return env[expr]
-        args = [self.expr(c, env) for c in expr.children()]
         if isinstance(expr, Broadcast):
             return np.full(expr.lanes, args[0])
         if isinstance(expr, Ramp):
@@ -264,17 +274,17 @@ class _KernelEvaluator:
     def load(self, expr: Load, index: int, count: int) -> Array:
         data = self.memory[expr.buffer]
         if expr.buffer.scope == "register":
-            return np.asarray(data[index])
+            return np.array(data[index])  # a value, not a view that later stores change
         self.check(expr.buffer, index, count, expr.stride)
         if expr.lanes == 1:
             return np.asarray(data[index])
         out = np.zeros(expr.lanes, data.dtype)
-        out[:count] = data[index : index + count * expr.stride : expr.stride]
+        out[:count] = data[index + expr.stride * np.arange(count)]
         return out
 
     def check(self, buffer: Buffer, index: int, count: int, stride: int = 1) -> None:
         last = index + (count - 1) * stride
-        if count > 0 and (index < 0 or last >= len(self.memory[buffer])):
+        if count > 0 and (min(index, last) < 0 or max(index, last) >= len(self.memory[buffer])):
             raise IndexError(f"{buffer.name}[{index}..{last}] of {len(self.memory[buffer])}")
 
     def run(self, stmt: Stmt, env: Env) -> None:

@@ -2,9 +2,9 @@
 
 Layout changes and reshapes compose into chains of ``//`` and ``%``.  ``simplify`` rewrites an
 int64 expression as a sum ``c0 + c1*a1 + c2*a2 + ...`` over atoms (variables and what cannot be
-split), and uses the range of each variable to drop divisions: if every coefficient but some is divisible by
-``d`` and the others sum to a value in ``[0, d)``, then ``e // d`` is the divided part and ``e % d``
-the rest.
+split), and uses the range of each variable to drop divisions: if every coefficient but some is
+divisible by ``d`` and the others sum to a value in ``[0, d)``, then ``e // d`` is the divided part
+and ``e % d`` the rest.
 """
 
 from __future__ import annotations

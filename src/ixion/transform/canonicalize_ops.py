@@ -37,5 +37,4 @@ def _canonical(old: Expr, new: Expr) -> Expr:
     axis = attrs.axis + len(kind.shape) if attrs.axis < 0 else attrs.axis
     bias = expand_to_axes(new.args[1], kind.shape, (axis,))
     assert bias is not None
-    result = call("add", new.args[0], bias, span=new.span)
-    return result
+    return call("add", new.args[0], bias, span=new.span)

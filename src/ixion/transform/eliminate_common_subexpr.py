@@ -32,7 +32,7 @@ _STATEFUL = get_attr_map("TOpIsStateful")
 @register_pass("EliminateCommonSubexpr")
 @dataclass(frozen=True)
 class EliminateCommonSubexpr(FunctionPass):
-    """Merges operator calls with the same operator, attributes and operands, and equal tuple fields.
+    """Merges calls with the same operator, attributes and operands, and equal tuple fields.
 
     Operands are the same if identical or equal scalar constants; tuples are compared field by
     field. Calls without operands and stateful operators stay, and whatever ``fskip`` says so of.

@@ -121,7 +121,7 @@ class _Folder:
             return new
         if op.name in _SHAPES:
             return _shape_value(old, new)
-        if not all([check_constant(arg) for arg in new.args]):
+        if not all(map(check_constant, new.args)):
             return new
         if _NON_COMPUTATIONAL.get(op, False) and not (self._fold_qnn and op in _QNN):
             return new

@@ -22,7 +22,7 @@ __all__ = ["BackwardFoldScaleAxis", "FoldScaleAxis", "ForwardFoldScaleAxis"]
 @register_pass("BackwardFoldScaleAxis")
 @dataclass(frozen=True)
 class BackwardFoldScaleAxis(FunctionPass):
-    """Moves a multiply that follows a convolution, through relu, add and bias_add, into its weight."""
+    """Moves a multiply after a convolution, through relu, add and bias_add, into its weight."""
 
     info = PassInfo(3, "BackwardFoldScaleAxis", ["InferType"])
 
@@ -33,7 +33,7 @@ class BackwardFoldScaleAxis(FunctionPass):
 @register_pass("ForwardFoldScaleAxis")
 @dataclass(frozen=True)
 class ForwardFoldScaleAxis(FunctionPass):
-    """Moves a multiply that precedes a convolution, through relu and add, into its weight."""
+    """Moves a multiply before a convolution, through relu and add, into its weight."""
 
     info = PassInfo(3, "ForwardFoldScaleAxis", ["InferType"])
 

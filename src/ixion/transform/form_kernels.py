@@ -235,13 +235,13 @@ def _formed(
     params: list[Var] = []
     args: list[Expr] = []
 
-    def operand(expr: Expr) -> Expr:
+    def operand(expr: Expr, scalars: bool) -> Expr:
         if id(expr) in inside:
             return inside[id(expr)]
-        if isinstance(expr, Constant) and expr.data.size == 1:
+        if scalars and isinstance(expr, Constant) and expr.data.size == 1:
             return expr
         if isinstance(expr, Tuple):
-            return Tuple(tuple(operand(f) for f in expr.fields), span=expr.span)
+            return Tuple(tuple(operand(f, scalars) for f in expr.fields), span=expr.span)
         var = Var(f"p{len(params)}", expr.checked_type)
         params.append(var)
         args.append(new.get(id(expr), expr))
@@ -250,7 +250,8 @@ def _formed(
 
     last = group.calls[-1]
     for call in group.calls:
-        inside[id(call)] = call.copy(args=tuple(operand(a) for a in call.args))
+        scalars = op_name(call) not in HEADS
+        inside[id(call)] = call.copy(args=tuple(operand(a, scalars) for a in call.args))
     body = inside[id(last)]
     kind = group.kind if group.kind != "opaque" else str(op_name(last))
     function = Function(params, body, last.checked_type, attrs={"Primitive": 1, "kernel": kind})

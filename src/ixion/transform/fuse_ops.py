@@ -269,13 +269,14 @@ class _Fuser:
         self, old: tuple[Expr, ...], new: tuple[Expr, ...], group: Group
     ) -> tuple[Expr, ...]:
         """Operands as they look from inside ``group``: those from outside become parameters."""
-        result = []
+        result: list[Expr] = []
         for before, after in zip(old, new, strict=True):
             linked = self._link_params and isinstance(after, Constant)
-            if self._groups[before] is not group and not linked:
+            if self._groups[before] is group or linked:
+                result.append(after)
+            else:
                 inputs = self._inputs.setdefault(group, _Inputs())
-                after = inputs.param(after, before.checked_type)
-            result.append(after)
+                result.append(inputs.param(after, before.checked_type))
         return tuple(result)
 
     def _function(self, group: Group, old: Expr, body: Expr) -> Call:

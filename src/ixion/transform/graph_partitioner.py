@@ -41,8 +41,9 @@ class Group:
         root = self
         while root.parent is not None:
             root = root.parent
-        while self.parent is not None and self.parent is not root:
-            self.parent, self = root, self.parent
+        group = self
+        while group.parent is not None and group.parent is not root:
+            group.parent, group = root, group.parent
         return root
 
     def join(self, target: Group) -> None:

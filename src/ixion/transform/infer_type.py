@@ -94,7 +94,7 @@ def _without_stale_calls(mod: IRModule, changed: set[GlobalVar]) -> dict[GlobalV
     for var, func in mod.functions.items():
         if isinstance(func, Function):
             updated = rewrite(func, anew)
-            if updated is not func:
+            if isinstance(updated, Function) and updated is not func:
                 updates[var] = updated
     return updates
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -51,15 +52,19 @@ class PassInstrument:
         return answer is None or bool(answer)
 
 
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
 def _wrapped(cls: type) -> type[PassInstrument]:
     if issubclass(cls, PassInstrument):
         return cls
 
     class Wrapped(cls, PassInstrument):  # type: ignore[misc]  # cls is only known at run time
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            cls.__init__(self, *args, **kwargs)
+            super().__init__(*args, **kwargs)
 
-    functools.update_wrapper(Wrapped.__init__, cls.__init__)
+    functools.update_wrapper(vars(Wrapped)["__init__"], vars(cls).get("__init__", object.__init__))
     for name in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(Wrapped, name, getattr(cls, name))
     return Wrapped
@@ -147,22 +152,22 @@ class PassPrintingInstrument(PassInstrument):
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name in self.print_before_pass_names:
-            print(f"Print IR before: {info.name}\n{mod}\n\n")
+            _write(f"Print IR before: {info.name}\n{mod}\n\n")
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name in self.print_after_pass_names:
-            print(f"Print IR after: {info.name}\n{mod}\n\n")
+            _write(f"Print IR after: {info.name}\n{mod}\n\n")
 
 
 class PrintAfterAll(PassInstrument):
     """Prints the module after every pass."""
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        print(f"After Running Pass: {info}\n{mod}")
+        _write(f"After Running Pass: {info}\n{mod}")
 
 
 class PrintBeforeAll(PassInstrument):
     """Prints the module before every pass."""
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        print(f"Before Running Pass: {info}\n{mod}")
+        _write(f"Before Running Pass: {info}\n{mod}")

@@ -213,8 +213,8 @@ def _pass_class(cls: type, method: str, base: type[Pass], info: PassInfo) -> typ
             raise AttributeError(name)
         return getattr(self._inst, name)
 
-    functools.update_wrapper(__init__, cls.__init__)
-    body = {"__init__": __init__, method: work, "__getattr__": __getattr__}
+    functools.update_wrapper(__init__, vars(cls).get("__init__", object.__init__))
+    body: dict[str, Any] = {"__init__": __init__, method: work, "__getattr__": __getattr__}
     body |= {"__doc__": cls.__doc__, "__module__": cls.__module__}
     return type(cls.__name__, (base,), body)
 

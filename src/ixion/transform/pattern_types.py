@@ -26,9 +26,7 @@ __all__ = ["PatternTyper"]
 class PatternTyper:
     """Unifies patterns with the type of the matched value; ``bind_var`` types a variable."""
 
-    def __init__(
-        self, mod: IRModule, solver: TypeSolver, bind_var: Callable[[Var], Type]
-    ) -> None:
+    def __init__(self, mod: IRModule, solver: TypeSolver, bind_var: Callable[[Var], Type]) -> None:
         self._mod = mod
         self._solver = solver
         self._bind_var = bind_var
@@ -47,9 +45,7 @@ class PatternTyper:
             elif isinstance(pattern, PatternConstructor):
                 pending.extend(self._fields(pattern, kind))
 
-    def _fields(
-        self, pattern: PatternConstructor, kind: Type
-    ) -> Sequence[tuple[Pattern, Type]]:
+    def _fields(self, pattern: PatternConstructor, kind: Type) -> Sequence[tuple[Pattern, Type]]:
         constructor = pattern.constructor
         data = self._mod[constructor.belong_to]
         args = [self._solver.hole() for _ in data.type_vars]

@@ -1,8 +1,8 @@
 """Local rewrites applied until nothing changes.
 
-A rule is a plain function ``rule(call, at) -> Expr | None``: it sees an operator call whose operands
-are rewritten and typed, and gives back what takes its place (of the same type) or None. Rules are
-indexed by the root's operator, so a call no rule knows costs one lookup.
+A rule is a plain function ``rule(call, place) -> Expr | None``: it sees an operator call whose
+operands are rewritten and typed, and gives back what takes its place (of the same type) or None.
+Rules are indexed by the root's operator, so a call no rule knows costs one lookup.
 """
 
 from __future__ import annotations
@@ -77,9 +77,7 @@ def _sweep(func: Function, rules: Mapping[str, Sequence[Rule]]) -> Function:
     return rewrite(func, visit)  # type: ignore[return-value]  # a function stays one
 
 
-def _first_change(
-    expr: Expr, rules: Mapping[str, Sequence[Rule]], place: Place
-) -> Expr | None:
+def _first_change(expr: Expr, rules: Mapping[str, Sequence[Rule]], place: Place) -> Expr | None:
     if type(expr) is not Call or type(expr.op) is not Op:
         return None
     known = rules.get(expr.op.name)

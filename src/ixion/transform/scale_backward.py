@@ -97,9 +97,9 @@ class _Transformer:
 
     def scaled(self, expr: Expr, message: ScaleMessage, scale: Expr) -> Step:
         """``expr``, which has a message, times ``scale`` along its axes."""
-        assert isinstance(expr, Call) and isinstance(expr.op, Op)
-        # A rule that needs no other's result is a step all the same.
-        found = yield _RULES[expr.op.name].transform(self, expr, message, scale)
+        assert isinstance(expr, Call)
+        assert isinstance(expr.op, Op)
+        found: Expr = yield _RULES[expr.op.name].transform(self, expr, message, scale)
         return keep_type(expr, found)
 
     def plain(self, expr: Expr) -> Expr:

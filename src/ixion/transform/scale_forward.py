@@ -148,7 +148,9 @@ def _prepare_multiply(multiply: Call, out: ScaleMessage | None) -> Messages:
     return (None, None)
 
 
-def _apply_multiply(multiply: Call, args: tuple[Expr, ...], out: ScaleMessage | None) -> Expr | None:
+def _apply_multiply(
+    multiply: Call, args: tuple[Expr, ...], out: ScaleMessage | None
+) -> Expr | None:
     if out is None:
         return None
     kinds = [tensor_type(arg) for arg in multiply.args]

@@ -1,7 +1,7 @@
 """What FoldScaleAxis sends through a graph: along which axes a value may be scaled.
 
-A value ``y`` with axes ``a`` and scale ``s`` stands for ``y * s``, the vector (or small tensor) ``s``
-laid along the axes ``a`` of ``y``.
+A value ``y`` with axes ``a`` and scale ``s`` stands for ``y * s``, the vector (or small tensor)
+``s`` laid along the axes ``a`` of ``y``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ixion.analysis.constants import value_range
 from ixion.base import dtype as dtypes
 from ixion.ir import Call, Expr, Op, TensorType
 from ixion.op.call import call
@@ -61,18 +60,6 @@ def _widens(source: str, target: str) -> bool:
     return narrower and _kind_rank(source) <= _kind_rank(target)
 
 
-def _range(dtype: str) -> tuple[float, float]:
-    if dtypes.is_bool(dtype):
-        return 0.0, 1.0
-    if dtypes.is_integer(dtype):
-        info = np.iinfo(dtypes.to_numpy(dtype))
-        return float(info.min), float(info.max)
-    import ml_dtypes
-
-    limits = ml_dtypes.finfo(dtypes.to_numpy(dtype))
-    return float(limits.min), float(limits.max)
-
-
 def merge_clip_casts(root: Call, place: Place) -> Expr | None:
     """Casts after a clip whose bounds their dtype holds are left out, but for the last dtype."""
     casts = [root]
@@ -96,7 +83,7 @@ def merge_clip_casts(root: Call, place: Place) -> Expr | None:
 
 
 def _holds(dtype: str, clip: Any) -> bool:
-    low, high = _range(dtype)
+    low, high = value_range(dtype)
     return bool(clip.a_max <= high and clip.a_min >= low)
 
 
@@ -106,5 +93,5 @@ def drop_clip(clip: Call, place: Place) -> Expr | None:
     if _calls(data, *_KEEPS_CLIP):
         return None
     attrs: Any = clip.attrs
-    low, high = _range(_dtype(clip))
+    low, high = value_range(_dtype(clip))
     return data if attrs.a_max >= high and attrs.a_min <= low else None

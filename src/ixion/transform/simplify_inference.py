@@ -58,7 +58,8 @@ def _unpack_first(old: Expr, new: TupleGetItem) -> Expr:
         return producer.args[0]
     if producer.op.name != "nn.batch_norm":
         return new
-    assert isinstance(old, TupleGetItem) and isinstance(old.tuple_value, Call)
+    assert isinstance(old, TupleGetItem)
+    assert isinstance(old.tuple_value, Call)
     kind = old.tuple_value.args[0].checked_type
     assert isinstance(kind, TensorType)
     return _batch_norm(producer, kind)
@@ -126,7 +127,7 @@ def _instance_norm(norm: Call, kind: TensorType) -> Expr:
 
 
 def _group_norm(norm: Call, kind: TensorType) -> Expr:
-    """The channel axis is split in (groups, channels of a group); all but batch and group reduce."""
+    """The channel axis is split in groups and channels of one; all but batch and group reduce."""
     attrs: Any = norm.attrs
     axis, groups = _axis(attrs, kind), attrs.num_groups
     shape = list(kind.shape)
@@ -140,7 +141,8 @@ def _group_norm(norm: Call, kind: TensorType) -> Expr:
 def _l2_normalize(norm: Call, kind: TensorType) -> Expr:
     attrs: Any = norm.attrs
     data = norm.args[0]
-    total = call("sum", call("multiply", data, data), axis=attrs.axis, keepdims=True, exclude=False)
+    square = call("multiply", data, data)
+    total = call("sum", square, axis=attrs.axis, keepdims=True, exclude=False)
     floor = _epsilon(attrs.eps, "float32")
     return call("divide", data, call("sqrt", call("maximum", total, floor)))
 

@@ -169,14 +169,17 @@ class _Binder:
         return tuple(found)
 
     def _compound(self, expr: Expr, var: Var | None) -> Step:
+        now: Expr
         if isinstance(expr, Function):
-            return (yield self._function(expr, var))
+            now = yield self._function(expr, var)
+            return now
         if isinstance(expr, Let):
-            return (yield self._let(expr, var))
+            now = yield self._let(expr, var)
+            return now
         if isinstance(expr, Call):
             args = yield self._all(expr.args)
             op = yield self.visit(expr.op)
-            now: Expr = expr.copy(op=op, args=args)
+            now = expr.copy(op=op, args=args)
         elif isinstance(expr, Tuple):
             now = expr.copy(fields=(yield self._all(expr.fields)))
         elif isinstance(expr, TupleGetItem):

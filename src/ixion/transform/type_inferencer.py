@@ -55,7 +55,7 @@ __all__ = ["TypeInferencer", "place_of", "written_type"]
 Step = Generator[Any, Any, Type]
 _FINFER = get_attr_map("FInfer")
 _BOOL = TensorType((), "bool")
-_read_type = Expr._checked_type.__get__  # type: ignore[attr-defined]  # a slot
+_read_type = vars(Expr)["_checked_type"].__get__
 
 
 def written_type(expr: Expr) -> Type | None:
@@ -216,9 +216,10 @@ class TypeInferencer:
         return whole.fields[expr.index]
 
     def _call(self, call: Call) -> Type:
-        if type(call.op) is not Op:
+        op = call.op
+        if not isinstance(op, Op):
             return self._general_call(call)
-        found = self._relate(call, call.op)
+        found = self._relate(call, op)
         if found is not None and found.arg_types is None:
             self.values.set(call, found.value)
             return found.type
@@ -228,7 +229,7 @@ class TypeInferencer:
             return self.solver.find(out)
 
         def attempt() -> bool:
-            result = self._relate(call, call.op)
+            result = self._relate(call, op)
             if result is None:
                 return False
             self._settle(call, out, result)
@@ -255,7 +256,7 @@ class TypeInferencer:
                 kinds.append(kind if self.solver.is_complete(kind) else None)
             else:
                 kinds.append(kind)
-        values = ArgumentValues(self.values, call.args)
+        values: Any = ArgumentValues(self.values, call.args)
         try:
             found = infer(InferArgs(op.name, tuple(kinds), call.attrs, values))
         except IxionError as error:
@@ -337,7 +338,9 @@ class TypeInferencer:
         name = var.name_hint
         if name in self._globals:
             return self._globals[name]
-        func = self.mod[name] if name in self.mod else None
+        if name not in self.mod:
+            return self._outside(var)
+        func = self.mod[name]
         if not isinstance(func, Function):
             return self._outside(var)
         written = written_type(func)
@@ -346,7 +349,7 @@ class TypeInferencer:
             return written
         # A recursive call meets the annotation, with a hole for a result type that is not stated.
         self._globals[name] = self._annotated(func)
-        kind = yield self._region(func)
+        kind: Type = yield self._region(func)
         self.solver.unify(self._globals[name], kind, place_of(func))
         self._globals[name] = kind
         return kind
@@ -384,7 +387,7 @@ class TypeInferencer:
                 yield self._bind(expr)
             chain.append(expr)
             expr = expr.body
-        kind = yield self._region(expr)
+        kind: Type = yield self._region(expr)
         for each in reversed(chain):
             if each not in self.types:
                 self._record(each, kind)

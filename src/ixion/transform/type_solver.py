@@ -142,7 +142,7 @@ class TypeSolver:
             return True
         if type(kind) is IncompleteType:
             return False
-        if all([self.is_complete(part) for part in _parts(kind)]):
+        if all(map(self.is_complete, _parts(kind))):
             self._complete[id(kind)] = kind
             return True
         return False

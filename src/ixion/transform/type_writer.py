@@ -38,8 +38,9 @@ from ixion.transform.type_solver import TypeSolver
 __all__ = ["TypeWriter", "keep_type", "write_type"]
 
 _E = TypeVar("_E", bound=Expr)
-_write_type_args = Call.type_args.__set__  # type: ignore[attr-defined]  # a slot
-write_type = Expr._checked_type.__set__  # type: ignore[attr-defined]  # a slot
+_write_type_args = vars(Call)["type_args"].__set__
+write_type = vars(Expr)["_checked_type"].__set__
+_INT = frozenset({int})
 
 
 def keep_type(old: Expr, new: _E) -> _E:
@@ -62,11 +63,8 @@ def keep_type(old: Expr, new: _E) -> _E:
 def is_static_type(kind: Type) -> bool:
     """A tensor whose sizes are all ints, or a tuple of such tensors."""
     if type(kind) is TensorType:
-        for dim in kind.shape:
-            if type(dim) is not int:
-                return False
-        return True
-    return type(kind) is TupleType and all([is_static_type(field) for field in kind.fields])
+        return _INT.issuperset(map(type, kind.shape))
+    return type(kind) is TupleType and all(map(is_static_type, kind.fields))
 
 
 class TypeWriter:
@@ -141,9 +139,7 @@ class TypeWriter:
     def _function(self, func: Function, kind: Type) -> Function:
         assert isinstance(kind, FuncType)
         ret = func.ret_type if func.ret_type is not None else kind.ret_type
-        return func.copy(
-            params=self._all(func.params), body=self.result(func.body), ret_type=ret
-        )
+        return func.copy(params=self._all(func.params), body=self.result(func.body), ret_type=ret)
 
     def _let(self, let: Let, kind: Type) -> Let:
         if not self._new:

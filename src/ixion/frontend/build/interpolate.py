@@ -1,4 +1,4 @@
-"""Resizing along axes: Relay's `image.resize2d` where its rule is the same, tables elsewhere.
+"""Resizing along axes: Relay's `image.resize1d/2d/3d` where its rule is the same, tables elsewhere.
 
 Relay's operator takes the scale from the two sizes; ONNX and torch may be given another one (an
 output of floor(in * scale) cells), have more coordinate rules, and resize any axes. Then the
@@ -21,6 +21,7 @@ from ixion.frontend.term import Term, static
 Array = np.ndarray[Any, Any]
 
 _RELAY_METHOD = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+_LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 #: Rules that image.resize2d computes as the tables here do, by method.
 _RELAY_RULES = {
     "nearest": ("asymmetric",),
@@ -64,37 +65,36 @@ def resize(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
     if not moved:
         return x
     if _as_relay(x, moved, rule):
-        return _resize2d(emit, x, moved, rule)
+        return _resize(emit, x, moved, rule)
     for one in moved:
         x = _resize_axis(emit, x, one, rule)
     return x
 
 
 def _as_relay(x: Term, axes: Sequence[Axis], rule: Rule) -> bool:
-    if x.rank != 4 or any(one.axis not in (2, 3) for one in axes) or rule.antialias:
+    if x.rank not in _LAYOUTS or any(one.axis < 2 for one in axes) or rule.antialias:
         return False
     if rule.transform not in _RELAY_RULES[rule.method]:
         return False
     if rule.method == "nearest" and rule.nearest != "floor":
         return False
-    whole = all(one.size == static(x.shape[one.axis]) * one.scale for one in axes)
+    own = {one.axis: static(x.shape[one.axis]) for one in axes}
+    whole = all(one.size == own[one.axis] * one.scale for one in axes)
     if rule.method == "nearest":
         return whole and all(one.scale == int(one.scale) for one in axes)
-    by_ratio = all(
-        abs(one.size / static(x.shape[one.axis]) - one.scale) < 1e-7 * one.scale for one in axes
-    )
-    return whole or by_ratio or rule.transform == "align_corners"
+    close = all(abs(one.size / own[one.axis] - one.scale) < 1e-7 * one.scale for one in axes)
+    return whole or close
 
 
-def _resize2d(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
+def _resize(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
     size = [static(dim) for dim in x.shape[2:]]
     for one in axes:
         size[one.axis - 2] = one.size
     return emit.call(
-        "image.resize2d",
+        f"image.resize{len(size)}d",
         x,
         size=tuple(size),
-        layout="NCHW",
+        layout=_LAYOUTS[x.rank],
         method=_RELAY_METHOD[rule.method],
         coordinate_transformation_mode=rule.transform,
         rounding_method="floor" if rule.method == "nearest" else "",
@@ -170,9 +170,11 @@ def coordinates(size: int, axis: Axis, rule: Rule) -> Array:
     index = np.arange(axis.size, dtype=np.float32)
     scale, transform = one(axis.scale), rule.transform
     if transform == "align_corners":
-        if axis.size == 1:
-            return np.zeros(1, np.float32)
-        return index * one(size - 1) / one(axis.size - 1)
+        # The length is in * scale, which need not be whole.
+        length = scale * one(size)
+        if axis.size == 1 or length == 1:
+            return np.zeros(axis.size, np.float32)
+        return index * one(size - 1) / (length - one(1))
     if transform == "asymmetric":
         return index / scale
     if transform == "tf_half_pixel_for_nn":

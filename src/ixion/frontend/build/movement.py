@@ -70,8 +70,10 @@ def transpose(emit: Emitter, x: Term, axes: Sequence[int]) -> Term:
     order = tuple(axis % max(x.rank, 1) for axis in axes)
     if order == tuple(range(x.rank)):
         return x
-    if x.known and x.array is not None:
-        return Term.constant(np.ascontiguousarray(x.array.transpose(order)))
+    if x.known:
+        shape = x.static()
+        turned = tuple(shape[axis] for axis in order)
+        return x.derived(lambda array: np.ascontiguousarray(array.transpose(order)), turned)
     return emit.call("transpose", x, axes=order)
 
 

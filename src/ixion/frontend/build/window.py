@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ixion.base.dim import Dim
-from ixion.frontend.build.movement import pad, slices
+from ixion.frontend.build.movement import pad, take
 from ixion.frontend.emitter import Emitter
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Array, Term, static
 
 Ints = Sequence[int]
 
@@ -192,43 +192,59 @@ def _pool(emit: Emitter, name: str, x: Term, window: Window, **more: bool) -> Te
 
 
 def max_pool_with_indices(emit: Emitter, x: Term, window: Window, ceil: bool) -> tuple[Term, Term]:
-    """Largest value of each window and its flat int64 index in the plane of spatial axes.
+    """Largest value of each window and its flat int64 index in the plane of spatial axes."""
+    tables = []
+    for axis in range(window.rank):
+        size = static(x.shape[2 + axis])
+        count = output_size(size, window, axis, ceil)
+        starts = np.arange(count) * window.strides[axis] - window.before(axis)
+        steps = np.arange(window.kernel[axis]) * window.dilation[axis]
+        tables.append(_inside(starts[:, None] + steps, size))
+    return max_with_indices(emit, x, tables)
 
-    The first largest wins, and NaN wins over numbers. The windows' cells are visited one by one:
-    each is a strided slice of the padded input.
+
+def adaptive_tables(sizes: Sequence[int], outputs: Sequence[int]) -> list[Array]:
+    """Cells of torch's adaptive windows, from floor(i * in / out) to ceil((i + 1) * in / out)."""
+    tables = []
+    for size, count in zip(sizes, outputs, strict=True):
+        index = np.arange(count)
+        starts, ends = index * size // count, -(-(index + 1) * size // count)
+        cells = starts[:, None] + np.arange(int((ends - starts).max()))
+        tables.append(np.minimum(cells, ends[:, None] - 1))
+    return tables
+
+
+def _inside(cells: Array, size: int) -> Array:
+    """Cells outside the axis replaced by the first one of their window that is inside."""
+    valid = (cells >= 0) & (cells < size)
+    first = cells[np.arange(len(cells)), valid.argmax(axis=1)]
+    return np.where(valid, cells, first[:, None])
+
+
+def max_with_indices(emit: Emitter, x: Term, tables: Sequence[Array]) -> tuple[Term, Term]:
+    """Largest of each window's cells, and which: `tables` gives an axis' cells, (windows, cells).
+
+    The first largest wins, and NaN wins over numbers. Cells are visited one by one, each a `take`
+    of the input, so a cell may stand in a window twice.
     """
-    fitted, _ = _fitted(x, window, ceil)
     spatial = tuple(static(dim) for dim in x.shape[2:])
-    counts = [output_size(size, fitted, axis, False) for axis, size in enumerate(spatial)]
-    widths = [(0, 0), (0, 0), *((fitted.before(i), fitted.after(i)) for i in range(window.rank))]
-    padded = pad(emit, x, widths, value=lowest(x.dtype))
     plane = np.arange(math.prod(spatial), dtype=np.int64).reshape((1, 1, *spatial))
-    places = np.pad(plane, widths)
     best: Term | None = None
     index: Term | None = None
-    for cell in np.ndindex(*window.kernel):
-        begins = [at * step for at, step in zip(cell, window.dilation, strict=True)]
-        ends = [b + (n - 1) * s + 1 for b, n, s in zip(begins, counts, window.strides, strict=True)]
-        axes = range(2, 2 + window.rank)
-        value = slices(emit, padded, list(axes), begins, ends, window.strides)
-        cut = tuple(slice(b, e, s) for b, e, s in zip(begins, ends, window.strides, strict=True))
-        place = Term.constant(np.ascontiguousarray(places[(slice(None), slice(None), *cut)]))
+    for cell in np.ndindex(*(table.shape[1] for table in tables)):
+        value, place = x, plane
+        for axis, (table, column) in enumerate(zip(tables, cell, strict=True), 2):
+            value = take(emit, value, emit.constant(table[:, column], "int64"), axis)
+            place = place.take(table[:, column], axis)
         if best is None or index is None:
             best = value
-            index = emit.call("broadcast_to", place, shape=value.shape)
+            index = emit.call("broadcast_to", emit.constant(place), shape=value.shape)
             continue
         wins = emit.call("greater", value, best)
         if x.dtype.startswith(("float", "bfloat")):
             wins = emit.call("logical_or", wins, emit.call("isnan", value))
         best = emit.call("where", wins, value, best)
-        index = emit.call("where", wins, place, index)
+        index = emit.call("where", wins, emit.constant(place), index)
     assert best is not None
     assert index is not None
     return best, index
-
-
-def lowest(dtype: str) -> float | int:
-    """The smallest number of a dtype: minus infinity for floats."""
-    if dtype.startswith(("float", "bfloat")):
-        return -math.inf
-    return int(np.iinfo(dtype).min)

@@ -15,12 +15,20 @@ from ixion.frontend.binding import bind_sizes, symbol
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.onnx.convert import Site, converter, dtype_of
 from ixion.frontend.onnx.families import load_families
+from ixion.frontend.onnx.graph import (
+    full_name,
+    graphs,
+    label,
+    needed,
+    used_names,
+    with_attributes,
+    without_inputs,
+)
 from ixion.frontend.onnx.model import (
     Graph,
     Model,
     ModelFunction,
     Node,
-    Reference,
     SparseTensor,
     read_model,
 )
@@ -97,9 +105,9 @@ class _Importer:
         while pending:
             inner = pending.pop()
             for node in inner.nodes:
-                pending.extend(_graphs(node))
+                pending.extend(graphs(node))
                 if not self._has_import(node):
-                    rows.append((_full_name(node), 1, [self._place(node)]))
+                    rows.append((full_name(node), 1, [self._place(node)]))
         if rows:
             raise UnsupportedOpError(gathered(rows), where=self.name)
 
@@ -153,8 +161,8 @@ class _Importer:
         opsets: dict[str, int],
         depth: int,
     ) -> None:
-        nodes = _needed(nodes, wanted)
-        uses = [_used(node) for node in nodes]
+        nodes = needed(nodes, wanted)
+        uses = [used_names(node) for node in nodes]
         makes = [[name for name in node.outputs if name] for node in nodes]
         order = in_order(uses, makes, scope, lambda index: self._place(nodes[index]))
         for index in order:
@@ -168,7 +176,7 @@ class _Importer:
             scope.update({name: term for name, term in pairs if name})
 
     def _place(self, node: Node) -> str:
-        return f"{self.name}: {node.op_type} {_label(node)}"
+        return f"{self.name}: {node.op_type} {label(node)}"
 
     def _node(
         self,
@@ -178,7 +186,7 @@ class _Importer:
         opsets: dict[str, int],
         depth: int,
     ) -> Sequence[Term]:
-        self.emit.span = Span(f"{self.name}:{_label(node)}")
+        self.emit.span = Span(f"{self.name}:{label(node)}")
         place = self._place(node)
         try:
             function = self.model.functions.get((node.domain, node.op_type, node.overload))
@@ -210,12 +218,12 @@ class _Importer:
         if depth > _DEEPEST_CALL:
             raise ModelFormatError("functions call one another without end")
         given = {**function.defaults, **node.attributes}
-        body = [_with_attributes(inner, given) for inner in function.nodes]
+        body = [with_attributes(inner, given) for inner in function.nodes]
         pairs = zip(function.inputs, inputs, strict=False)
         scope = {name: term for name, term in pairs if term is not None}
         # An input left out is an empty name in the body.
         absent = {name for name in function.inputs if name not in scope}
-        body = [_without(inner, absent) for inner in body]
+        body = [without_inputs(inner, absent) for inner in body]
         opsets = {**self.model.opsets, **function.opsets}
         self._nodes(body, scope, function.outputs, opsets, depth + 1)
         return [scope[name] for name in function.outputs if name in scope]
@@ -246,38 +254,21 @@ def _one_to_one(site: Site) -> Term:
     node = site.node
     name = _same_name(node)
     if name is None:
-        raise UnsupportedOpError([(_full_name(node), 1, [site.place])])
+        raise UnsupportedOpError([(full_name(node), 1, [site.place])])
     operator = Op.get(name)
     attributes = {key: _plain(site.attr(key)) for key in node.attributes}
     attrs = None if operator.attrs_type is None else operator.attrs_type(**attributes)
     return site.emit.apply(operator, attrs, site.present())
 
 
-def _full_name(node: Node) -> str:
-    return f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-
-
 def _same_name(node: Node) -> str | None:
-    return op.by_onnx_name(_full_name(node)) or op.by_onnx_name(node.op_type)
-
-
-def _graphs(node: Node) -> list[Graph]:
-    """Graphs in the attributes of a node."""
-    found: list[Graph] = []
-    for value in node.attributes.values():
-        items = value if isinstance(value, list) else [value]
-        found.extend(item for item in items if isinstance(item, Graph))
-    return found
+    return op.by_onnx_name(full_name(node)) or op.by_onnx_name(node.op_type)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(v.decode() if isinstance(v, bytes) else v for v in value)
     return value
-
-
-def _label(node: Node) -> str:
-    return node.name or next((name for name in node.outputs if name), node.op_type)
 
 
 def _weight(weight: Tensor | SparseTensor) -> Term:
@@ -296,60 +287,3 @@ def dense_array(sparse: SparseTensor) -> np.ndarray[Any, Any]:
     where = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), sparse.dims)
     out.reshape(-1)[where] = values
     return out
-
-
-def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
-    """The nodes that the wanted names depend on, in file order."""
-    maker = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
-    keep = [False] * len(nodes)
-    pending = [name for name in wanted if name in maker]
-    while pending:
-        index = maker[pending.pop()]
-        if keep[index]:
-            continue
-        keep[index] = True
-        pending.extend(name for name in _used(nodes[index]) if name in maker)
-    # A name made twice is an error that must be seen, not a node to drop.
-    twice = {name for node in nodes for name in node.outputs if name}
-    if len(twice) != sum(1 for node in nodes for name in node.outputs if name):
-        return nodes
-    return [node for node, needed in zip(nodes, keep, strict=True) if needed]
-
-
-def _used(node: Node) -> list[str]:
-    """Names a node reads: its inputs, and what the graphs in its attributes take from outside."""
-    names = [name for name in node.inputs if name]
-    for graph in _graphs(node):
-        names.extend(_captured(graph))
-    return names
-
-
-def _captured(graph: Graph) -> set[str]:
-    made = {value.name for value in graph.inputs} | set(graph.initializers)
-    made.update(name for node in graph.nodes for name in node.outputs)
-    used = {name for node in graph.nodes for name in _used(node)}
-    used.update(value.name for value in graph.outputs)
-    return {name for name in used - made if name}
-
-
-def _with_attributes(node: Node, given: Mapping[str, Any]) -> Node:
-    if not any(isinstance(value, Reference) for value in node.attributes.values()):
-        return node
-    attributes = {}
-    for key, value in node.attributes.items():
-        if not isinstance(value, Reference):
-            attributes[key] = value
-        elif value.name in given:
-            attributes[key] = given[value.name]
-    return Node(
-        node.op_type, node.inputs, node.outputs, node.name, node.domain, node.overload, attributes
-    )
-
-
-def _without(node: Node, absent: set[str]) -> Node:
-    if not absent.intersection(node.inputs):
-        return node
-    inputs = tuple("" if name in absent else name for name in node.inputs)
-    return Node(
-        node.op_type, inputs, node.outputs, node.name, node.domain, node.overload, node.attributes
-    )

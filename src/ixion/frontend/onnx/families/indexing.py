@@ -105,6 +105,19 @@ def non_zero(site: Site) -> Term:
     return site.call("cast", transpose(site.emit, found, (1, 0)), dtype="int64")
 
 
+@converts("Unique")
+def unique(site: Site) -> list[Term]:
+    """Distinct values, where each first is, which one each element is, and how often each is."""
+    if site.has("axis"):
+        site.unsupported("along an axis")
+    flat = reshape(site.emit, site.input(0), (-1,))
+    in_order = bool(site.attr("sorted", 1))
+    parts = site.call("unique", flat, sorted=in_order, return_counts=True)
+    values, first, inverse, _, counts = site.emit.items(parts)
+    places = (site.call("cast", one, dtype="int64") for one in (first, inverse, counts))
+    return [values, *places]
+
+
 @converts("Compress")
 def compress(site: Site) -> Term:
     x, condition = site.input(0), site.input(1)

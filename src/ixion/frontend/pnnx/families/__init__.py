@@ -4,7 +4,8 @@ from importlib import import_module
 
 _FAMILIES = (
     "activation", "attention", "aten", "detect", "elementwise", "indexing", "linear", "movement",
-    "normalization", "recurrent", "reduction", "resizing", "structure", "unfold", "window",
+    "normalization", "padding", "recurrent", "reduction", "resizing", "slicing", "structure",
+    "unfold", "window",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from ixion.frontend.build.movement import (
 from ixion.frontend.pnnx.arithmetic import evaluate
 from ixion.frontend.pnnx.convert import Site, converts
 from ixion.frontend.pnnx.expression import parse
-from ixion.frontend.pnnx.families.movement import Cut
+from ixion.frontend.pnnx.families.slicing import Cut
 from ixion.frontend.pnnx.promote import Item, as_term, cast, promoted, torch_dtype
 from ixion.frontend.term import Term, static
 
@@ -33,7 +33,24 @@ def index(site: Site) -> Term:
     if isinstance(stated, str):
         stated = evaluate(site.emit, parse(stated, site.place), site.positional)
     entries = stated if isinstance(stated, list) else [stated]
+    mask = entries[0] if len(entries) == 1 else None
+    if isinstance(mask, Term) and mask.dtype == "bool" and not mask.known:
+        return masked(site, x, mask)
     return indexed(site, x, _expanded(site, entries))
+
+
+@converts("torch.masked_select")
+def masked_select(site: Site) -> Term:
+    x, mask = site.x, site.tensor("mask")
+    assert mask is not None
+    whole = site.call("broadcast_to", mask, shape=x.shape) if mask.shape != x.shape else mask
+    return masked(site, x, whole)
+
+
+def masked(site: Site, x: Term, mask: Term) -> Term:
+    """Elements (or rows, for a mask of fewer axes) where the mask is true, in order."""
+    places = transpose(site.emit, site.call("argwhere", mask), (1, 0))
+    return site.call("gather_nd", x, places, batch_dims=0, index_rank=mask.rank)
 
 
 def _expanded(site: Site, entries: list[Item]) -> list[Term | None]:
@@ -138,7 +155,9 @@ def slice_copy(site: Site) -> Term:
             "a slice assignment whose source the converter lost",
             hint="write the model with torch.where or masked_fill, and convert it again",
         )
-    return assigned(site, target, as_term(site.emit, source, target.dtype), Cut(site, target.rank))
+    return assigned(
+        site, target, as_term(site.emit, source, target.dtype), Cut.read(site, target.rank)
+    )
 
 
 @converts("torch.slice_scatter", "torch.select_scatter")
@@ -147,10 +166,8 @@ def slice_scatter(site: Site) -> Term:
     assert source is not None
     if site.op.kind == "torch.select_scatter":
         axis, place = site.axis("dim", target.rank), site.ints("index")[0]
-        made = Cut.__new__(Cut)
-        made.ranges, made.selected = [], [(axis, place)]
-        return assigned(site, target, source, made)
-    return assigned(site, target, source, Cut(site, target.rank))
+        return assigned(site, target, source, Cut(selected=[(axis, place)]))
+    return assigned(site, target, source, Cut.read(site, target.rank))
 
 
 def assigned(site: Site, target: Term, source: Term, cut: Cut) -> Term:
@@ -240,6 +257,22 @@ def filled(site: Site) -> Term:
     if kind is None and name != "full":
         kind = "float32"
     return broadcast_to(site.emit, as_term(site.emit, value, kind), site.dims("size"))
+
+
+@converts("torch.diag")
+def diagonal(site: Site) -> Term:
+    """The k-th diagonal of a matrix, or a matrix with a vector on it."""
+    x, k = site.x, site.ints("diagonal", None, 0)[0]
+    if x.rank == 2:
+        rows, columns = x.static()
+        line = np.diagonal(np.arange(rows * columns).reshape(rows, columns), k)
+        flat = reshape(site.emit, x, (rows * columns,))
+        return take(site.emit, flat, site.emit.constant(line, "int64"), 0)
+    size = static(x.shape[0]) + abs(k)
+    places = np.clip(np.arange(size) - max(0, -k), 0, static(x.shape[0]) - 1)
+    column = reshape(site.emit, take(site.emit, x, site.emit.constant(places), 0), (size, 1))
+    mask = site.emit.constant(np.eye(size, k=k, dtype=bool))
+    return site.call("where", mask, column, site.emit.constant(0, x.dtype))
 
 
 @converts("torch.cross")

@@ -6,18 +6,14 @@ import math
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from ixion.base import dim as dims
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
-from ixion.frontend.pnnx.convert import Site, bound, converts
-from ixion.frontend.pnnx.promote import Item, as_term, promoted
-from ixion.frontend.pnnx.value import NO_LIMIT
+from ixion.frontend.pnnx.convert import Site, converts
+from ixion.frontend.pnnx.promote import Item, promoted
 from ixion.frontend.term import Term, static
-
-PAD_MODES = {
-    "zeros": "constant", "constant": "constant", "reflect": "reflect", "replicate": "edge",
-    "circular": "wrap",
-}  # fmt: skip
 
 
 @converts("Tensor.reshape", "Tensor.view", "torch.reshape")
@@ -183,83 +179,6 @@ def unbind(site: Site) -> Any:
     return made[0] if len(site.op.outputs) == 1 and len(made) == 1 else made
 
 
-@converts("torch.narrow")
-def narrow(site: Site) -> Term:
-    x = site.x
-    axis = site.axis("dim", x.rank)
-    (start,), (length,) = site.ints("start"), site.ints("length")
-    start = start + static(x.shape[axis]) if start < 0 else start
-    return movement.narrow(site.emit, x, axis, start, start + length)
-
-
-@converts("Tensor.select", "torch.select")
-def select(site: Site) -> Term:
-    x = site.x
-    return movement.select(site.emit, x, site.axis("dim", x.rank), site.ints("index")[0])
-
-
-class Cut:
-    """What a slice line says: (axis, begin, end, step) of each range, and selected axes.
-
-    In the fused form an axis is selected where `selects` is not the number for "no limit".
-    """
-
-    def __init__(self, site: Site, rank: int) -> None:
-        self.ranges: list[tuple[int, int, int, int]] = []
-        self.selected: list[tuple[int, int]] = []
-        if site.arg("dims", None) is None:
-            self._add(site, rank, site.arg("dim", 0), None, "start", "end", "step", 0)
-            return
-        for place, axis in enumerate(site.ints("dims")):
-            chosen = _entry(site, "selects", place, NO_LIMIT)
-            if chosen is not None and not _is(chosen, NO_LIMIT):
-                self.selected.append((axis % rank, static(chosen)))
-            else:
-                self._add(site, rank, axis, place, "starts", "ends", "steps", place)
-
-    def _add(self, site: Site, rank: int, axis: Any, place: int | None, *names: Any) -> None:
-        start, end, step = (
-            site.arg(name, None) if place is None else _entry(site, name, place, None)
-            for name in names[:3]
-        )
-        begin = 0 if start is None else static(_plain(start))
-        stop = bound(_plain(end))
-        self.ranges.append(
-            (int(axis) % rank, begin, static(stop), 1 if step is None else static(_plain(step)))
-        )
-
-
-def _plain(item: Item) -> Item:
-    if isinstance(item, Term):
-        known = item.dims()
-        return known[0] if known else item
-    return item
-
-
-def _entry(site: Site, name: str, place: int, default: Item) -> Item:
-    found = site.arg(name, None)
-    if found is None:
-        return default
-    values = found if isinstance(found, (list, tuple)) else [found]
-    return _plain(values[place])
-
-
-def cut(site: Site, x: Term) -> Term:
-    """The part of x that the line's slice names; selected axes go last, and are dropped."""
-    made = Cut(site, x.rank)
-    if made.ranges:
-        axes, begins, ends, steps = (list(column) for column in zip(*made.ranges, strict=True))
-        x = movement.slices(site.emit, x, axes, begins, ends, steps)
-    for axis, index in sorted(made.selected, reverse=True):
-        x = movement.select(site.emit, x, axis, index)
-    return x
-
-
-@converts("Tensor.slice")
-def slice_(site: Site) -> Term:
-    return cut(site, site.x)
-
-
 @converts("Tensor.expand")
 def expand(site: Site) -> Term:
     x, wanted = site.x, site.dims("sizes")
@@ -287,12 +206,15 @@ def repeat(site: Site) -> Term:
 @converts("torch.repeat_interleave")
 def repeat_interleave(site: Site) -> Term:
     x = site.x
-    if isinstance(site.arg("repeats"), Term):
-        return site.unsupported("with repeats as a tensor")
     axis = site.arg("dim", None)
     if axis is None:
         x, axis = movement.reshape(site.emit, x, (-1,)), 0
-    return site.call("repeat", x, repeats=site.ints("repeats")[0], axis=int(axis) % x.rank)
+    axis = int(axis) % x.rank
+    repeats = site.ints("repeats")
+    if len(repeats) == 1:
+        return site.call("repeat", x, repeats=repeats[0], axis=axis)
+    places = np.repeat(np.arange(static(x.shape[axis])), repeats)
+    return movement.take(site.emit, x, site.emit.constant(places, "int64"), axis)
 
 
 @converts("torch.flip")
@@ -324,51 +246,6 @@ def _rolled(site: Site, x: Term, axis: int, shift: int) -> Term:
     return movement.concatenate(
         site.emit, [first, movement.narrow(site.emit, x, axis, 0, at)], axis
     )
-
-
-@converts("F.pad")
-def pad(site: Site) -> Term:
-    value = site.arg("value", None)
-    return _padded(site, site.ints("pad"), str(site.arg("mode", "constant")), value)
-
-
-@converts(
-    "nn.ConstantPad1d", "nn.ConstantPad2d", "nn.ConstantPad3d", "nn.ZeroPad1d", "nn.ZeroPad2d",
-    "nn.ZeroPad3d",
-)  # fmt: skip
-def constant_pad(site: Site) -> Term:
-    return _padded(site, _module_widths(site), "constant", site.arg("value", 0.0))
-
-
-@converts("nn.ReflectionPad1d", "nn.ReflectionPad2d", "nn.ReflectionPad3d")
-def reflection_pad(site: Site) -> Term:
-    return _padded(site, _module_widths(site), "reflect", None)
-
-
-@converts("nn.ReplicationPad1d", "nn.ReplicationPad2d", "nn.ReplicationPad3d")
-def replication_pad(site: Site) -> Term:
-    return _padded(site, _module_widths(site), "replicate", None)
-
-
-@converts("nn.CircularPad1d", "nn.CircularPad2d", "nn.CircularPad3d")
-def circular_pad(site: Site) -> Term:
-    return _padded(site, _module_widths(site), "circular", None)
-
-
-def _module_widths(site: Site) -> tuple[int, ...]:
-    return site.ints("padding", 2 * int(site.op.kind[-2]))
-
-
-def _padded(site: Site, widths: tuple[int, ...], mode: str, value: Item) -> Term:
-    """Widths as torch lists them: from the last axis backwards, two an axis."""
-    x = site.x
-    if len(widths) % 2 or len(widths) > 2 * x.rank:
-        raise ModelFormatError(f"{len(widths)} pad widths for rank {x.rank}")
-    pairs = [(0, 0)] * x.rank
-    for place in range(len(widths) // 2):
-        pairs[x.rank - 1 - place] = (widths[2 * place], widths[2 * place + 1])
-    fill = as_term(site.emit, 0 if value is None else value, x.dtype)
-    return movement.pad(site.emit, x, pairs, PAD_MODES[mode], fill)
 
 
 @converts("nn.PixelShuffle", "F.pixel_shuffle")

@@ -60,7 +60,7 @@ def resized(
     if min(sizes, default=1) < 1:
         raise ModelFormatError("a resize to nothing", found=str(sizes))
     ratios = [size / before for size, before in zip(sizes, own, strict=True)]
-    if given and scales is not None:
+    if given and scales is not None and rule.transform != "align_corners":
         ratios = scales
     axes = [
         Axis(2 + place, size, ratio)

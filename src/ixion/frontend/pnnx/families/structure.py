@@ -41,7 +41,7 @@ def unpack(site: Site) -> Any:
     whole = site.items[site.op.inputs[0]]
     if not isinstance(whole, (list, tuple)) or len(whole) != len(site.op.outputs):
         raise ModelFormatError("an unpack of another number of items")
-    return whole[0] if len(site.op.outputs) == 1 else whole
+    return whole[0] if len(whole) == 1 else whole
 
 
 @converts("prim::DictConstruct")

@@ -10,16 +10,18 @@ from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.movement import expand_dims, pad, squeeze
 from ixion.frontend.build.window import (
     Window,
+    adaptive_tables,
     average_pool,
     convolution,
     max_pool,
     max_pool_with_indices,
+    max_with_indices,
     same_padding,
     sum_pool,
     transposed_convolution,
 )
 from ixion.frontend.pnnx.convert import Site, converts
-from ixion.frontend.pnnx.families.movement import PAD_MODES
+from ixion.frontend.pnnx.families.padding import PAD_MODES
 from ixion.frontend.pnnx.promote import cast
 from ixion.frontend.term import Term, static
 
@@ -109,6 +111,11 @@ def conv_transpose(site: Site) -> Term:
     return unbatched(site, site.rounded(out, narrow), added)
 
 
+def _with_indices(site: Site) -> bool:
+    """Two results, as two outputs or as one tuple."""
+    return len(site.op.outputs) > 1 or site.flag("return_indices")
+
+
 def _pool_window(site: Site, rank: int, dilated: bool = False) -> Window:
     kernel = site.ints("kernel_size", rank)
     stride = site.arg("stride", None)
@@ -129,7 +136,7 @@ def pool_max(site: Site) -> Any:
     x, added = batched(site, site.x, rank)
     window = _pool_window(site, rank, dilated=True)
     ceil = site.flag("ceil_mode")
-    if len(site.op.outputs) == 1:
+    if not _with_indices(site):
         return unbatched(site, max_pool(site.emit, x, window, ceil), added)
     pair = max_pool_with_indices(site.emit, x, window, ceil)
     return tuple(unbatched(site, one, added) for one in pair)
@@ -178,15 +185,14 @@ def adaptive_average(site: Site) -> Term:
     "F.adaptive_max_pool1d", "F.adaptive_max_pool2d", "F.adaptive_max_pool3d",
 )  # fmt: skip
 def adaptive_max(site: Site) -> Any:
-    if len(site.op.outputs) == 1:
+    if not _with_indices(site):
         return _adaptive(site, "max")
     rank = _rank(site)
     x, added = batched(site, site.x, rank)
     size = _adaptive_size(site, x, rank)
-    window = _even_window(x, size)
-    if window is None:
-        site.unsupported("with indices and windows of different sizes")
-    pair = max_pool_with_indices(site.emit, x, window, False)
+    own = [static(dim) for dim in x.shape[2:]]
+    tables = adaptive_tables(own, [static(one) for one in size])
+    pair = max_with_indices(site.emit, x, tables)
     return tuple(unbatched(site, one, added) for one in pair)
 
 
@@ -200,14 +206,6 @@ def _adaptive_size(site: Site, x: Term, rank: int) -> tuple[Any, ...]:
         own if isinstance(size, int) and size == 0 else size
         for size, own in zip(each, x.shape[2:], strict=True)
     )
-
-
-def _even_window(x: Term, size: tuple[Any, ...]) -> Window | None:
-    own = [static(dim) for dim in x.shape[2:]]
-    if any(have % static(want) for have, want in zip(own, size, strict=True)):
-        return None
-    kernel = tuple(have // static(want) for have, want in zip(own, size, strict=True))
-    return Window(kernel, kernel, (1,) * len(kernel), (0,) * 2 * len(kernel))
 
 
 def _adaptive(site: Site, kind: str) -> Term:
