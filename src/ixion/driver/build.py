@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,14 +38,17 @@ def install_native() -> None:
     """Tells the runtime how to link and where its own machine code comes from (once)."""
     if native.installed():
         return
+    native.install(_link, _sequencer)
+
+
+def _link(objects: Sequence[bytes]) -> native.LoadedCode:
+    """LLJIT, imported only where the runtime's own linker does not do."""
     from ixion.codegen.llvm import load_objects
 
-    native.install(load_objects, _sequencer)
+    return load_objects(objects)
 
 
 def _sequencer() -> bytes:
-    from ixion.codegen.sequencer import sequencer_text
-
     target = Target.parse("native")
     key = object_key("sequencer", target)
     known = ObjectCache().get(key) if config.get("cache") else None

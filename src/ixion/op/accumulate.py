@@ -47,8 +47,9 @@ def integer_matmul(a: Array, b: Array) -> Array:
             np.abs(b.astype(np.float64)).max()
         )
         if bound * depth < _EXACT_FLOAT:
-            return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
-    return np.matmul(a.astype(np.int64), b.astype(np.int64))
+            product = np.matmul(a.astype(np.float64), b.astype(np.float64))
+            return np.asarray(product.astype(np.int64))
+    return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)))
 
 
 def wrap(x: Array, dtype: str) -> Array:

@@ -16,7 +16,7 @@ from ixion.op.call import call, unary_builder
 from ixion.op.compare import Exact, Ulp
 from ixion.op.define import InferArgs, Names, OpPattern, define
 from ixion.op.extent import extents
-from ixion.op.rounding import Array, narrow, wide
+from ixion.op.rounding import Array, integer_range, narrow, wide
 from ixion.op.sample import FLOATS, Draw, Sample, array, choice, flag, shape, unary_sampler
 
 
@@ -147,7 +147,7 @@ def _bound(value: float, dtype: str) -> float | int:
     """A clip bound as a number of ``dtype``: integers saturate at their range."""
     if not dtypes.is_integer(dtype):
         return value
-    info = np.iinfo(dtypes.to_numpy(dtype))
+    info = integer_range(dtype)
     return int(min(max(value, float(info.min)), float(info.max)))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from ixion.base import dim as dims
 
 if TYPE_CHECKING:
     from ixion.base.dim import Dim
@@ -36,6 +38,11 @@ def reduced_axes(axis: Sequence[int] | None, exclude: bool, rank: int) -> tuple[
     if exclude:
         return tuple(a for a in range(rank) if a not in listed)
     return tuple(sorted(listed))
+
+
+def static_sizes(shape: Iterable[Dim]) -> list[int]:
+    """Dims as ints; raises InputError for one that is not a number."""
+    return [dims.evaluate(d, {}) for d in shape]
 
 
 def shape_text(shape: Sequence[Dim]) -> str:

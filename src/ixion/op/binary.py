@@ -72,7 +72,7 @@ def _int_split(on_floats: NumpyBinary, on_ints: NumpyBinary) -> NumpyBinary:
             return np.asarray(on_floats(a, b))
         zero = b == 0
         out = on_ints(a, np.where(zero, np.ones_like(b), b))
-        return np.where(zero, np.zeros_like(out), out)
+        return np.asarray(np.where(zero, np.zeros_like(out), out))
 
     return fn
 
@@ -80,7 +80,7 @@ def _int_split(on_floats: NumpyBinary, on_ints: NumpyBinary) -> NumpyBinary:
 def _trunc_divide(a: Array, b: Array) -> Array:
     quotient = np.floor_divide(a, b)
     inexact = np.remainder(a, b) != 0
-    return quotient + (inexact & ((a < 0) != (b < 0))).astype(quotient.dtype)
+    return np.asarray(quotient + (inexact & ((a < 0) != (b < 0))).astype(quotient.dtype))
 
 
 def _float_trunc_divide(a: Array, b: Array) -> Array:

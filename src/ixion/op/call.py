@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def unary_builder(name: str) -> Callable[[Expr], Call]:
     def build(data: Expr) -> Call:
         return call(name, data)
 
-    return _named(build, name)
+    return cast("Callable[[Expr], Call]", _named(build, name))
 
 
 def binary_builder(name: str) -> Callable[[Expr, Expr], Call]:
@@ -42,7 +42,7 @@ def binary_builder(name: str) -> Callable[[Expr, Expr], Call]:
     def build(lhs: Expr, rhs: Expr) -> Call:
         return call(name, lhs, rhs)
 
-    return _named(build, name)
+    return cast("Callable[[Expr, Expr], Call]", _named(build, name))
 
 
 def _named(build: Any, name: str) -> Any:

@@ -132,12 +132,13 @@ def _scatter(x: Array, w: Array, window: Window, groups: int, size: Sequence[int
     ]
     kind = np.int64 if x.dtype.kind in "biu" else np.float64
     out = np.zeros((batch, groups * w.shape[1], *room), dtype=kind)
-    for offset in window.offsets():
-        part = product(taps[(..., *offset)].swapaxes(1, 2), pixels)
+    for at, offset in enumerate(window.offsets()):
+        tap = taps.reshape(*taps.shape[:3], -1)[..., at]
+        part = product(tap.swapaxes(1, 2), pixels)
         place = window.element(out, offset, spatial)
         place += part.reshape(batch, groups * w.shape[1], *spatial)
-    crop = [slice(b, b + n) for b, n in zip(window.before, size, strict=True)]
-    return out[(..., *crop)]
+    crop = (slice(b, b + n) for b, n in zip(window.before, size, strict=True))
+    return np.asarray(out[(slice(None), slice(None), *crop)])
 
 
 def _reference(rank: int) -> Callable[..., Array]:

@@ -15,9 +15,9 @@ from ixion.op.broadcast import elementwise
 from ixion.op.call import call
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, Names, OpPattern, Reference, define
-from ixion.op.rounding import Array, narrow, wide
+from ixion.op.rounding import Array, integer_range, narrow, wide
 from ixion.op.sample import Draw, Sample, array, choice, shape
-from ixion.op.value import Value
+from ixion.op.value import Value, is_concrete
 from ixion.te.expr import Bitcast
 
 _KINDS = ("float32", "float64", "float16", "int32", "int64", "uint8", "bool")
@@ -36,7 +36,7 @@ def convert(x: Array, dtype: str) -> Array:
         return np.asarray(x != 0)
     if x.dtype.kind in "biuc" or not dtypes.is_integer(dtype):
         return narrow(wide(x), dtype)
-    info = np.iinfo(dtypes.to_numpy(dtype))
+    info = integer_range(dtype)
     whole = np.trunc(np.nan_to_num(wide(x), nan=0.0, posinf=np.inf, neginf=-np.inf))
     low, high = whole <= float(info.min), whole >= float(info.max)
     inside = np.where(low | high, 0.0, whole).astype(dtypes.to_numpy(dtype))
@@ -62,11 +62,10 @@ def _value(args: InferArgs, out: Type, reference: Reference | None) -> Value:
     """Dims survive casts among wide integers; anything else needs numbers."""
     if isinstance(out, TensorType) and out.dtype in ("int32", "int64"):
         return args.values[0]
-    value = args.ints(0)
-    if value is None or not isinstance(out, TensorType):
+    value = args.value(0)
+    if value is None or not is_concrete(value) or not isinstance(out, TensorType):
         return None
-    shape_of_value = np.shape(args.value(0))
-    return convert(np.array(value, np.int64).reshape(shape_of_value), out.dtype)
+    return convert(value.astype(np.int64), out.dtype)
 
 
 def _cast_samples(draw: Draw) -> Sample:

@@ -9,7 +9,7 @@ FTVMCompute     ``(attrs, te tensors, out_type) -> te tensor or tuple``; raises 
                 sizes or attributes leave no loops, and the op then runs by its reference
 TOpPattern      ``OpPattern`` (Relay's numbers)
 TCompare        ``Exact | Ulp | Accumulation``
-FMacCount       ``(attrs, arg types, out type) -> int``
+FMacCount       ``(attrs, arg types, out type) -> dim``
 TNames          ``Names``: what other formats call it
 FSamples        ``(Draw) -> Sample``: generated calls for the sweep
 ==============  ===================================================================================
@@ -22,10 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.base.errors import TypeInferenceError
 from ixion.ir.attrs import Attrs
 from ixion.ir.op import Op, register_op
@@ -101,7 +103,7 @@ class InferArgs:
 
     def fail(
         self, rule: str, *, expected: object = None, found: object = None, hint: str | None = None
-    ) -> Any:
+    ) -> NoReturn:
         """Raises TypeInferenceError naming the op and the rule."""
         raise TypeInferenceError(
             f"{self.op}: {rule}",
@@ -125,7 +127,7 @@ Completes = Callable[[InferArgs], "tuple[Type | None, ...]"]
 Symbolic = Callable[[InferArgs, Type, "Reference | None"], Value]
 Reference = Callable[[Any, "tuple[np.ndarray[Any, Any], ...]", Any], Any]
 Compute = Callable[[Any, "tuple[Any, ...]", Any], Any]
-Macs = Callable[[Any, "tuple[Type, ...]", Any], int]
+Macs = Callable[[Any, "tuple[Type, ...]", Any], Dim]
 Input = str | tuple[str, str]
 
 
@@ -240,12 +242,10 @@ def _tracked(args: InferArgs, out: Type) -> bool:
         if any(part is None for part in parts):
             return False
     for kind in out.fields if isinstance(out, TupleType) else (out,):
-        if not isinstance(kind, TensorType) or not all(isinstance(d, int) for d in kind.shape):
+        if not isinstance(kind, TensorType):
             return False
-        size = 1
-        for d in kind.shape:
-            size *= int(d)
-        if size > VALUE_LIMIT or not kind.dtype.startswith(("int", "uint", "bool")):
+        size = dims.prod(kind.shape)
+        if not isinstance(size, int) or size > VALUE_LIMIT or not kind.dtype.startswith(("int", "uint", "bool")):
             return False
     return True
 

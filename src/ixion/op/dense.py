@@ -124,7 +124,8 @@ def _matmul_compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te
 def _matmul_macs(attrs: Any, types: Sequence[Any], out_type: Any) -> Dim:
     transpose_a, _ = _sides(attrs)
     shape = types[0].shape
-    return dims.prod(out_type.shape) * (shape[-2] if transpose_a and len(shape) > 1 else shape[-1])
+    depth: Dim = shape[-2] if transpose_a and len(shape) > 1 else shape[-1]
+    return dims.multiply(dims.prod(out_type.shape), depth)
 
 
 def _operands(

@@ -46,7 +46,7 @@ def _broadcast_compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) ->
 
 def _broadcast_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
     target = attrs.shape if len(inputs) == 1 else inputs[1]
-    return np.broadcast_to(inputs[0], [int(d) for d in target or ()]).copy()  # type: ignore[arg-type]
+    return np.broadcast_to(inputs[0], [int(d) for d in target or ()]).copy()
 
 
 def _broadcast_samples(draw: Draw) -> Sample:
@@ -124,7 +124,7 @@ def _summed_down(x: Array, target: Sequence[int]) -> Array:
     axes = tuple(range(lead)) + tuple(
         lead + i for i, n in enumerate(target) if n == 1 and x.shape[lead + i] != 1
     )
-    return np.sum(x, axis=axes, keepdims=True).reshape(target)
+    return np.asarray(np.sum(x, axis=axes, keepdims=True).reshape(target))
 
 
 def _collapse_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:

@@ -95,5 +95,5 @@ def is_one(value: Extent) -> bool:
 def product(values: Iterable[Extent]) -> Extent:
     out: Extent = 1
     for v in values:
-        out = v if is_one(out) else out * v  # type: ignore[assignment]
+        out = v if is_one(out) else out * v
     return out

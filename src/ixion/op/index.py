@@ -85,7 +85,7 @@ def _infer_take(args: InferArgs) -> Type:
 def _bounded(indices: Array, size: int, mode: str) -> Array:
     indices = indices.astype(np.int64)
     if mode == "clip":
-        return np.clip(indices, 0, max(size - 1, 0))
+        return np.asarray(np.clip(indices, 0, max(size - 1, 0)))
     if mode == "wrap":
         return indices % size
     return check_range("take", indices, size)
@@ -249,7 +249,7 @@ def _gather_nd_reference(attrs: GatherNDAttrs, inputs: tuple[Array, ...], out_ty
         check_range("gather_nd", indices[m].astype(np.int64), data.shape[batch + m])
         for m in range(indices.shape[0])
     ]
-    return data[(*grid[:batch], *rows)]
+    return np.asarray(data[(*grid[:batch], *rows)])
 
 
 def _gather_nd_compute(

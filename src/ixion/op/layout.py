@@ -56,7 +56,7 @@ def parse(text: str) -> Layout:
     parts = tuple((name, int(num or 0)) for num, name in _PART.findall(text))
     capitals = [name for name, factor in parts if not factor]
     blocks = [name for name, factor in parts if factor]
-    ok = "".join(f"{f or ''}{name}" for name, f in parts) == text and text
+    ok = bool(text) and "".join(f"{f or ''}{name}" for name, f in parts) == text
     ok = ok and all(c.isupper() for c in capitals) and len(set(capitals)) == len(capitals)
     if not ok or any(b.isupper() or b.upper() not in capitals for b in blocks):
         raise IxionError(f"{text!r} is not a layout", hint="for example NCHW, HWIO, NCHW16c")
@@ -70,13 +70,13 @@ def _product(values: Sequence[int]) -> int:
     return out
 
 
-def to_plain(shape: Sequence[Dim], layout: str, plain: str) -> tuple[Dim, ...]:
-    """Dims of a tensor in ``layout`` as dims of ``plain`` (the same capitals, no blocks)."""
+def to_plain(shape: Sequence[Any], layout: str, plain: str) -> tuple[Any, ...]:
+    """Dims or extents of a tensor in ``layout`` as dims of ``plain`` (the same capitals, no blocks)."""
     own = parse(layout)
     return tuple(shape[own.index(a)] * _product(own.factors(a)) for a in plain)
 
 
-def from_plain(shape: Sequence[Dim], plain: str, layout: str) -> tuple[Dim, ...]:
+def from_plain(shape: Sequence[Any], plain: str, layout: str) -> tuple[Any, ...]:
     """Dims of ``plain`` as dims of ``layout``; raises IxionError when a block does not divide."""
     own, out = parse(layout), []
     for letter, factor in own.parts:
@@ -88,7 +88,7 @@ def from_plain(shape: Sequence[Dim], plain: str, layout: str) -> tuple[Dim, ...]
     return tuple(out)
 
 
-def convert_shape(shape: Sequence[Dim], source: str, target: str) -> tuple[Dim, ...]:
+def convert_shape(shape: Sequence[Any], source: str, target: str) -> tuple[Any, ...]:
     plain = parse(source).axes
     return from_plain(to_plain(shape, source, plain), plain, target)
 

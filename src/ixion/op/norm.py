@@ -85,8 +85,8 @@ def _infer(count: int) -> Infer:
 
 
 def _infer_batch(args: InferArgs) -> Type:
-    data = _infer(4)(args)
-    return TupleType((data, args.tensor(3), args.tensor(4)))
+    _infer(4)(args)
+    return TupleType((args.tensor(0), args.tensor(3), args.tensor(4)))
 
 
 def _line(x: Array, axis: int, vector: Array) -> Array:
@@ -106,8 +106,8 @@ def _batch_reference(attrs: BatchNormAttrs, inputs: tuple[Array, ...], out_type:
     x, gamma, beta, mean, var = inputs
     apart = wide(x) - _line(x, attrs.axis, mean)
     normal = apart / np.sqrt(_line(x, attrs.axis, var) + attrs.epsilon)
-    dtype = out_type.fields[0].dtype if isinstance(out_type, TupleType) else out_type.dtype
-    return narrow(_affine(attrs, x, normal, gamma, beta), dtype), mean, var
+    kind: Any = out_type.fields[0] if isinstance(out_type, TupleType) else out_type
+    return narrow(_affine(attrs, x, normal, gamma, beta), kind.dtype), mean, var
 
 
 def _batch_scale(attrs: BatchNormAttrs, inputs: tuple[Array, ...], out_type: Any) -> Any:
@@ -296,12 +296,12 @@ for _name, _attrs, _groups, _sampler, _doc in (
 
 
 def _infer_group(args: InferArgs) -> Type:
-    data = _infer(2)(args)
+    _infer(2)(args)
     channels = _channels(args).shape[0]
     groups = args.attrs.num_groups
     if groups < 1 or (isinstance(channels, int) and channels % groups):
         args.fail("num_groups must divide the channels", expected=channels, found=groups)
-    return data
+    return args.tensor(0)
 
 
 def _grouped(attrs: GroupNormAttrs, x: Array) -> tuple[Array, tuple[int, ...]]:

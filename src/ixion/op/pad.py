@@ -70,7 +70,7 @@ def pad_numpy(x: Array, widths: Sequence[Any], mode: str, value: Any) -> Array:
     """``x`` with (before, after) ``widths``; negative ones crop in constant mode."""
     pairs = [(int(w[0]), int(w[1])) for w in widths]
     if mode != "constant":
-        return np.pad(x, pairs, mode=mode) if x.ndim else x  # type: ignore[call-overload, no-any-return]
+        return np.asarray(np.pad(x, pairs, mode=mode)) if x.ndim else x  # type: ignore[call-overload]
     fill = convert(np.asarray(value).reshape(()), dtypes.from_numpy(x.dtype))
     crop = tuple(
         slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape, strict=True)
@@ -80,7 +80,7 @@ def pad_numpy(x: Array, widths: Sequence[Any], mode: str, value: Any) -> Array:
 
 
 def _pad_reference(attrs: PadAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
-    widths = attrs.pad_width if len(inputs) == 2 else inputs[1]
+    widths: Any = attrs.pad_width if len(inputs) == 2 else inputs[1]
     return pad_numpy(inputs[0], widths, attrs.pad_mode, inputs[-1])
 
 
@@ -158,7 +158,7 @@ def _infer_dyn_pad(args: InferArgs) -> Type:
     data, widths = args.tensor(0), args.value(1)
     if widths is None:
         return TensorType([dims.Any()] * len(data.shape), data.dtype)
-    return TensorType(_padded_shape(args, data.shape, widths.reshape(-1, 2)), data.dtype)
+    return TensorType(_padded_shape(args, data.shape, list(widths.reshape(-1, 2))), data.dtype)
 
 
 def _dyn_pad_compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:

@@ -19,7 +19,7 @@ from ixion.op.compare import Accumulation, Exact
 from ixion.op.conv import check_positive, draw_window
 from ixion.op.define import Infer, InferArgs, OpPattern, define
 from ixion.op.extent import Extent, extents, index
-from ixion.op.rounding import Array, narrow
+from ixion.op.rounding import Array, integer_range, narrow
 from ixion.op.sample import Draw, Sample, Sampler, array, choice, flag
 from ixion.op.window import SPATIAL, Window
 
@@ -104,7 +104,7 @@ def lowest(dtype: str) -> Any:
     """The neutral element of max, as a Python number."""
     if dtypes.is_float(dtype):
         return -np.inf
-    return False if dtypes.is_bool(dtype) else int(np.iinfo(dtypes.to_numpy(dtype)).min)
+    return False if dtypes.is_bool(dtype) else int(integer_range(dtype).min)
 
 
 def _taps(window: Window, x: Array, ceil_mode: bool, fill: Any) -> tuple[list[Array], list[int]]:
@@ -136,7 +136,7 @@ def tap_counts(window: Window, axis: int, size: int, count: int, include_pad: bo
     at = start + np.arange(window.size[axis]) * window.dilation[axis]
     low = -window.before[axis] if include_pad else 0
     high = size + (window.after[axis] if include_pad else 0)
-    return ((at >= low) & (at < high)).sum(axis=1)
+    return np.asarray(((at >= low) & (at < high)).sum(axis=1))
 
 
 def _avg_reference(rank: int) -> Callable[..., Array]:

@@ -15,7 +15,7 @@ from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
 from ixion.op.accumulate import accumulator, raised, widened
-from ixion.op.axes import checked_axes, reduced_axes
+from ixion.op.axes import checked_axes, reduced_axes, static_sizes
 from ixion.op.call import call
 from ixion.op.compare import Accumulation, Exact
 from ixion.op.define import InferArgs, OpPattern, Reference, define
@@ -166,7 +166,7 @@ def _product_value(args: InferArgs, out: Type, reference: Reference | None) -> V
         return None
     if gone(args.attrs, 1) != (0,):
         return None
-    made = np.empty([int(d) for d in out.shape], dtype=object)  # type: ignore[arg-type]
+    made: Array = np.empty(static_sizes(out.shape), dtype=object)
     made.fill(dims.prod(value))
     return made
 
@@ -279,7 +279,7 @@ def _arg_reference(largest: bool) -> Reference:
             found = rows.shape[-1] - 1 - best(rows[..., ::-1], axis=-1)
         else:
             found = best(rows, axis=-1)
-        return np.asarray(found).astype(np.int32).reshape(reduced_shape(attrs, x.shape))  # type: ignore[arg-type]
+        return np.asarray(found).astype(np.int32).reshape(reduced_shape(attrs, x.shape))
 
     return reference
 

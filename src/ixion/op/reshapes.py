@@ -13,7 +13,7 @@ from ixion.base.dim import Dim
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
-from ixion.op.axes import shape_text
+from ixion.op.axes import shape_text, static_sizes
 from ixion.op.call import call, known_ints, unary_builder
 from ixion.op.compare import Exact
 from ixion.op.define import Infer, InferArgs, Inferred, OpPattern, Reference, define, moves
@@ -157,7 +157,7 @@ def shaped_by(infer: Infer) -> Reference:
         found = infer(InferArgs("reshape", types, attrs, (None, *inputs[1:])))
         kind = found.type if isinstance(found, Inferred) else found
         assert isinstance(kind, TensorType)
-        return inputs[0].reshape([int(d) for d in kind.shape])  # type: ignore[arg-type]
+        return inputs[0].reshape(static_sizes(kind.shape))
 
     return reference
 

@@ -205,11 +205,11 @@ def _scale(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
         targets = [int(d) for d in inputs[1]]
     elif len(inputs) > 1:
         factors = [float(f) for f in inputs[1:]]
-        targets = [round(int(d) * f) for d, f in zip(shape[2:], factors, strict=True)]  # type: ignore[arg-type]
+        targets = [round(int(d) * f) for d, f in zip(shape[2:], factors, strict=True)]
     else:
         targets = _targets(InferArgs("image.resize", (), attrs), shape[2:])  # type: ignore[assignment]
     out = layouts.from_plain((*shape[:2], *targets), plain, attrs.layout)
-    return np.full([int(d) for d in out], 4 * np.abs(wide(inputs[0])).max(initial=0))  # type: ignore[arg-type]
+    return np.full([int(d) for d in out], 4 * np.abs(wide(inputs[0])).max(initial=0))
 
 
 _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -242,7 +242,13 @@ def _samples(rank: int) -> Sampler:
     return samples
 
 
-for _rank, _attrs in ((1, Resize1DAttrs), (2, Resize2DAttrs), (3, Resize3DAttrs)):
+_RESIZE: dict[int, type[Attrs]] = {1: Resize1DAttrs, 2: Resize2DAttrs, 3: Resize3DAttrs}
+_UP: dict[str, tuple[type[Attrs], int]] = {
+    "nn.upsampling": (UpSamplingAttrs, 2),
+    "nn.upsampling3d": (UpSampling3DAttrs, 3),
+}
+
+for _rank, _attrs in _RESIZE.items():
     define(
         f"image.resize{_rank}d",
         attrs=_attrs,
@@ -270,7 +276,7 @@ def _interpolate_samples(draw: Draw) -> Sample:
     plain = _plain(attrs["layout"])
     spatial = layouts.to_plain(made.args[0].shape, attrs["layout"], plain)[2:]
     attrs["size"] = [
-        max(int(int(d) * f), 1)  # type: ignore[arg-type]
+        max(int(int(d) * f), 1)
         for d, f in zip(spatial, attrs["scales"], strict=True)
     ]
     return Sample(made.args, attrs)
@@ -308,9 +314,7 @@ def _up_samples(rank: int) -> Sampler:
     return samples
 
 
-for _name, _attrs, _rank in (
-    ("nn.upsampling", UpSamplingAttrs, 2), ("nn.upsampling3d", UpSampling3DAttrs, 3)
-):  # fmt: skip
+for _name, (_attrs, _rank) in _UP.items():
     define(
         _name,
         attrs=_attrs,
@@ -384,7 +388,7 @@ def _dyn_up_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> A
     plain = _plain(attrs.layout)
     shape = layouts.to_plain(inputs[0].shape, attrs.layout, plain)
     targets = [
-        round(int(d) * float(f.ravel()[0]))  # type: ignore[arg-type]
+        round(int(d) * float(f.ravel()[0]))
         for d, f in zip(shape[2:], inputs[1:], strict=True)
     ]
     return _resized(attrs, inputs[0], targets, out_type.dtype)
@@ -401,11 +405,9 @@ def _dyn_up_samples(rank: int) -> Sampler:
     return samples
 
 
-for _name, _attrs, _rank in (
-    ("dyn.nn.upsampling", UpSamplingAttrs, 2), ("dyn.nn.upsampling3d", UpSampling3DAttrs, 3)
-):  # fmt: skip
+for _name, (_attrs, _rank) in _UP.items():
     define(
-        _name,
+        f"dyn.{_name}",
         attrs=_attrs,
         inputs=("data", *((n, "double") for n in ("scale_d", "scale_h", "scale_w")[3 - _rank :])),
         pattern=OpPattern.INJECTIVE,

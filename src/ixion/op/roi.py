@@ -99,7 +99,8 @@ def _align_one(attrs: Any, image: Array, box: Sequence[float]) -> Array:
     rows, columns = _weights(ys.ravel(), image.shape[1]), _weights(xs.ravel(), image.shape[2])
     found = np.einsum("yh,chw,xw->cyx", rows, image, columns, optimize=True)
     found = found.reshape(len(image), height, down, width, across)
-    return found.max(axis=(2, 4)) if attrs.mode == "max" else found.mean(axis=(2, 4))
+    fold = np.max if attrs.mode == "max" else np.mean
+    return np.asarray(fold(found, axis=(2, 4)))
 
 
 def _align_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
@@ -123,7 +124,8 @@ def _position(
         length = te.maximum(length, te.const(1.0, "float64"))
     size = length / float(count)
     inside = (te.cast(sample, "float64") + 0.5) * size / float(attrs.sample_ratio)
-    return start + te.cast(bin_index, "float64") * size + inside
+    at: te.Expr = start + te.cast(bin_index, "float64") * size + inside
+    return at
 
 
 def _two_taps(at: te.Expr, size: Any, dtype: str) -> list[tuple[te.Expr, te.Expr]]:
@@ -166,7 +168,7 @@ def _align_scale(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
     largest = 4 * np.abs(wide(inputs[0])).max(initial=0)
     channels = layouts.to_plain(inputs[0].shape, attrs.layout, "NCHW")[1]
     out = (len(inputs[1]), channels, *attrs.pooled_size)
-    return np.full([int(n) for n in layouts.from_plain(out, "NCHW", attrs.layout)], largest)  # type: ignore[arg-type]
+    return np.full([int(n) for n in layouts.from_plain(out, "NCHW", attrs.layout)], largest)
 
 
 def _rois(draw: Draw, count: int) -> Array:
@@ -270,11 +272,11 @@ def _reorg_reference(attrs: YoloReorgAttrs, inputs: tuple[Array, ...], out_type:
     x, s = inputs[0], attrs.stride
     batch, channels, height, width = x.shape
     deep = channels // (s * s)
-    b, c, h, w = np.indices(x.shape, sparse=True)
+    b, c, h, w = np.ix_(*(np.arange(n) for n in x.shape))
     offset = c // deep
     row = h * s + offset // s + height * s * (c % deep + deep * b)
     flat = x.ravel()[np.broadcast_to(w * s + offset % s + width * s * row, x.shape)]
-    return flat.reshape(batch, channels * s * s, height // s, width // s)
+    return np.asarray(flat.reshape(batch, channels * s * s, height // s, width // s))
 
 
 define(

@@ -27,11 +27,11 @@ def narrow(x: Any, dtype: str) -> Array:
     x = np.asarray(x)
     target = dtypes.to_numpy(dtype)
     if x.dtype == target:
-        return x
+        return np.asarray(x)
     small = dtypes.is_float(dtype) and target.itemsize <= 2 and target != np.float16
     if small and x.dtype == np.float64:
-        return _round_to_odd(x).astype(target)
-    return x.astype(target)
+        return np.asarray(_round_to_odd(x).astype(target))
+    return np.asarray(x.astype(target))
 
 
 def _round_to_odd(x: Array) -> Array:
@@ -42,6 +42,11 @@ def _round_to_odd(x: Array) -> Array:
     bits -= (inexact & (np.abs(back) > np.abs(x))).astype(np.uint32)
     bits |= inexact.astype(np.uint32)
     return near
+
+
+def integer_range(dtype: str) -> np.iinfo[Any]:
+    """Least and largest value of an integer dtype."""
+    return np.iinfo(dtypes.to_numpy(dtype))  # type: ignore[type-var]
 
 
 def ulp(x: Array, dtype: str) -> Array:

@@ -187,7 +187,7 @@ def resize_numpy(x: Array, axes: Sequence[int], targets: Sequence[int], plans: S
             parts = (
                 x.take(i, axis=a) * w.reshape(line) for i, w in zip(index, weight, strict=True)
             )
-            x = sum(parts)  # type: ignore[assignment]
+            x = sum(parts)
         here = beyond.reshape(line)
         outside = here if outside is None else outside | here
     if outside is not None and outside.any():

@@ -81,7 +81,7 @@ def _elements_reference(
     at = attrs.axis % data.ndim
     size = data.shape[at]
     rows = check_range("scatter_elements", indices.astype(np.int64), size, -size)
-    where = [*np.indices(indices.shape, sparse=True)]
+    where: list[Array] = [*np.ix_(*(np.arange(n) for n in indices.shape))]
     where[at] = np.where(rows < 0, rows + size, rows)
     return _apply(data, tuple(where), updates, attrs.reduction)
 

@@ -13,7 +13,7 @@ from ixion.base.dim import Dim
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr, const
 from ixion.ir.types import TensorType, Type
-from ixion.op.axes import checked_axes
+from ixion.op.axes import checked_axes, static_sizes
 from ixion.op.call import call, known_ints
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, Reference, define
@@ -76,7 +76,8 @@ def _is_whole(begin: Any, end: Any) -> bool:
 
 
 def _far(bound: Any) -> bool:
-    return isinstance(bound, (int, np.integer)) and bound >= FAR
+    """Beyond any axis."""
+    return isinstance(bound, (int, np.integer)) and int(bound) >= FAR
 
 
 def _inside(size: Dim, bound: Any, clamp: bool = False) -> Dim:
@@ -303,12 +304,10 @@ def _infer_like(args: InferArgs) -> Type:
     for a in checked_axes(args, list(axes), rank):
         if a >= len(like.shape):
             args.fail("shape_like has too few axes", expected=rank, found=len(like.shape))
-        grows = (
-            isinstance(out[a], int) and isinstance(like.shape[a], int) and like.shape[a] > out[a]
-        )
-        if grows:
-            args.fail("an axis would grow", expected=out[a], found=like.shape[a])
-        out[a] = like.shape[a]
+        size, wanted = out[a], like.shape[a]
+        if isinstance(size, int) and isinstance(wanted, int) and wanted > size:
+            args.fail("an axis would grow", expected=size, found=wanted)
+        out[a] = wanted
     return TensorType(out, data.dtype)
 
 
@@ -316,7 +315,8 @@ def _like_reference(attrs: SliceLikeAttrs, inputs: tuple[Array, ...], out_type: 
     types = tuple(TensorType(x.shape, "int8") for x in inputs)
     kind = _infer_like(InferArgs("slice_like", types, attrs))
     assert isinstance(kind, TensorType)
-    return inputs[0][tuple(slice(0, int(d)) for d in kind.shape)]  # type: ignore[arg-type]
+    cut_to = tuple(slice(0, n) for n in static_sizes(kind.shape))
+    return np.asarray(inputs[0][cut_to])
 
 
 define(

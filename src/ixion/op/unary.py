@@ -271,8 +271,8 @@ def _same_value(args: InferArgs, out: Type, reference: Reference | None) -> Valu
 
 for _name, _pattern, _level, _names in (
     ("copy", OpPattern.ELEMWISE, 3, Names("Identity", "clone", ("nn.Identity", "torch.clone"))),
-    ("annotation.stop_fusion", OpPattern.OPAQUE, 10, None),
-    ("annotation.checkpoint", OpPattern.OPAQUE, 10, None),
+    ("annotation.stop_fusion", OpPattern.OPAQUE, 10, Names()),
+    ("annotation.checkpoint", OpPattern.OPAQUE, 10, Names()),
 ):
     define(
         _name,

@@ -132,7 +132,8 @@ def _settle(m: _Math, x: Any, size: Any, attrs: GridSampleAttrs) -> Any:
         return x
     if attrs.padding_mode == "reflection":
         x = _reflect(m, x, size, attrs.align_corners)
-    return m.minimum(m.maximum(x, x * 0.0), x * 0.0 + (size - 1.0))
+    arithmetic: Any = m
+    return arithmetic.minimum(arithmetic.maximum(x, x * 0.0), x * 0.0 + (size - 1.0))
 
 
 def _axis_taps(m: _Math, x: Any, size: Any, attrs: GridSampleAttrs) -> list[tuple[Any, Any]]:

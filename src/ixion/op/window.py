@@ -86,7 +86,8 @@ class Window:
             slice(o * d, o * d + (n - 1) * s + 1 if n else 0, s)
             for o, d, s, n in zip(offset, self.dilation, self.strides, counts, strict=True)
         ]
-        return padded[(..., *slices)]
+        index: tuple[Any, ...] = (..., *slices)
+        return np.asarray(padded[index])
 
     def read(
         self,

@@ -12,10 +12,11 @@ from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.emitter import Emitter, Number
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Array, Term, static
 
 #: Slice bounds beyond any size: foreign formats write "to the end" as a huge number.
 _FAR = 1 << 62
+_BLOCK = 256
 
 
 def reshape(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
@@ -71,10 +72,32 @@ def transpose(emit: Emitter, x: Term, axes: Sequence[int]) -> Term:
     if order == tuple(range(x.rank)):
         return x
     if x.known:
-        shape = x.static()
-        turned = tuple(shape[axis] for axis in order)
-        return x.derived(lambda array: np.ascontiguousarray(array.transpose(order)), turned)
+        return _turned(emit, x, order)
     return emit.call("transpose", x, axes=order)
+
+
+def _turned(emit: Emitter, x: Term, order: tuple[int, ...]) -> Term:
+    if x.turned is not None:
+        # A weight that the model transposes back and forth is never copied twice.
+        base, first = x.turned
+        return transpose(emit, base, [first[axis] for axis in order])
+    shape = x.static()
+    made = x.derived(lambda array: _transposed(array, order), tuple(shape[axis] for axis in order))
+    made.turned = (x, order)
+    return made
+
+
+def _transposed(array: Array, order: tuple[int, ...]) -> Array:
+    """A copy in a new order of axes; large matrices in blocks that fit the cache."""
+    turned = array.transpose(order)
+    if array.ndim != 2 or min(array.shape) < _BLOCK:
+        return np.ascontiguousarray(turned)
+    out = np.empty(turned.shape, turned.dtype)
+    for row in range(0, out.shape[0], _BLOCK):
+        for column in range(0, out.shape[1], _BLOCK):
+            block = (slice(row, row + _BLOCK), slice(column, column + _BLOCK))
+            out[block] = turned[block]
+    return out
 
 
 def swap_last(emit: Emitter, x: Term) -> Term:
