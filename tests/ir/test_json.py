@@ -187,7 +187,6 @@ def _graph(*nodes: object, root: object = 1, arrays: object = ()) -> str:
         _graph({"type_key": "Map", "keys": ["a", "b"], "data": [0]}),
         _graph({"type_key": "IntImm", "attrs": {}}),
         _graph({"type_key": "IntImm", "attrs": {"value": "one"}}),
-        _graph({"type_key": "runtime.String"}),
         _graph({"type_key": "relay.Constant", "attrs": {"data": "0"}}),
         _graph({"type_key": "relay.Constant", "attrs": {"data": "0"}}, arrays=["!!"]),
         _graph({"type_key": "relay.Constant", "attrs": {"data": "0"}}, arrays=["AAAA"]),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import ixion.op  # noqa: F401 - registers the operators
+import ixion.op
 from ixion import ir
 from ixion.base.errors import IxionError
 from ixion.ir.pattern import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-import ixion.op  # noqa: F401 - registers the operators
+import ixion.op
 from ixion import ir
 from ixion.base.errors import PassError
 from ixion.ir.pattern import (

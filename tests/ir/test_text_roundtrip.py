@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-import ixion.op  # noqa: F401 - registers the operators
+import ixion.op
 from ixion import ir
 from ixion.base.dim import Any
 from ixion.ir.parser import parse

@@ -27,7 +27,9 @@ def i64(*values: Any) -> np.ndarray[Any, Any]:
     return np.array(values, np.int64)
 
 
-def run_onnx(kind: str, inputs: list[Any], outputs: int = 1, opset: int = 17, **attrs: Any) -> list[Any]:
+def run_onnx(
+    kind: str, inputs: list[Any], outputs: int = 1, opset: int = 17, **attrs: Any
+) -> list[Any]:
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     outs = [f"y{i}" for i in range(outputs)]
     node = onnx.helper.make_node(kind, names, outs, **attrs)
@@ -35,7 +37,9 @@ def run_onnx(kind: str, inputs: list[Any], outputs: int = 1, opset: int = 17, **
         [node],
         "g",
         [
-            onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            onnx.helper.make_tensor_value_info(
+                n, onnx.helper.np_dtype_to_tensor_dtype(x.dtype), x.shape
+            )
             for n, x in zip(names, inputs, strict=True)
             if x is not None
         ],
@@ -95,9 +99,16 @@ def test_conv_other_ranks(rank: int, name: str) -> None:
 def test_conv2d_transpose(groups: int, extra: tuple[int, int]) -> None:
     x, w = f32(2, 4, 5, 4), f32(4, 3, 3, 2)
     shared = {"strides": [2, 3], "output_padding": extra}
-    want = run_onnx("ConvTranspose", [x, w], group=groups, pads=[1, 0, 0, 1], dilations=[2, 1], **shared)
+    want = run_onnx(
+        "ConvTranspose", [x, w], group=groups, pads=[1, 0, 0, 1], dilations=[2, 1], **shared
+    )
     got = run_op(
-        "nn.conv2d_transpose", (x, w), groups=groups, padding=[1, 0, 0, 1], dilation=[2, 1], **shared
+        "nn.conv2d_transpose",
+        (x, w),
+        groups=groups,
+        padding=[1, 0, 0, 1],
+        dilation=[2, 1],
+        **shared,
     )
     same(got, want)
 
@@ -139,7 +150,9 @@ def test_norms() -> None:
     same(run_op("nn.batch_norm", (x, gamma, beta, mean, var), epsilon=1e-3)[:1], want)
 
 
-@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize(
+    "mode", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]
+)
 @pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("size", [(3, 7), (8, 4), (1, 1)])
 def test_resize(mode: str, method: str, size: tuple[int, int]) -> None:
@@ -178,7 +191,9 @@ def test_interpolate_follows_the_scale(scale: float, method: str) -> None:
 @pytest.mark.parametrize("align", [0, 1])
 def test_grid_sample(padding: str, method: str, align: int) -> None:
     x, grid = f32(2, 3, 4, 5), RNG.uniform(-1.6, 1.6, (2, 3, 4, 2)).astype(np.float32)
-    want = run_onnx("GridSample", [x, grid], mode=method, padding_mode=padding, align_corners=align, opset=16)
+    want = run_onnx(
+        "GridSample", [x, grid], mode=method, padding_mode=padding, align_corners=align, opset=16
+    )
     got = run_op(
         "image.grid_sample", (x, np.ascontiguousarray(grid.transpose(0, 3, 1, 2))),
         method=method, padding_mode=padding, align_corners=bool(align),
@@ -190,7 +205,9 @@ def test_grid_sample(padding: str, method: str, align: int) -> None:
 @pytest.mark.parametrize("ratio", [0, 2])
 def test_roi_align(half: bool, ratio: int) -> None:
     x = f32(2, 2, 6, 7)
-    boxes = np.array([[0.5, 1.0, 4.0, 5.5], [0.0, 0.0, 0.3, 0.2], [-1.0, 2.0, 8.0, 9.0]], np.float32)
+    boxes = np.array(
+        [[0.5, 1.0, 4.0, 5.5], [0.0, 0.0, 0.3, 0.2], [-1.0, 2.0, 8.0, 9.0]], np.float32
+    )
     owners = i64(0, 1, 1)
     mode = "half_pixel" if half else "output_half_pixel"
     want = run_onnx(
@@ -247,7 +264,9 @@ def test_topk(largest: int) -> None:
 def test_pad(mode: str) -> None:
     x = f32(4, 5)
     want = run_onnx("Pad", [x, i64(2, 1, 0, 3), np.array(1.5, np.float32)], mode=mode)
-    got = run_op("nn.pad", (x, np.array(1.5, np.float32)), pad_width=((2, 0), (1, 3)), pad_mode=mode)
+    got = run_op(
+        "nn.pad", (x, np.array(1.5, np.float32)), pad_width=((2, 0), (1, 3)), pad_mode=mode
+    )
     same(got, want)
 
 
@@ -261,7 +280,9 @@ def test_depth_to_space(mode: str) -> None:
     same(run_op("nn.space_to_depth", (y,), block_size=2), want)
 
 
-@pytest.mark.parametrize("equation", ["bij,bjk->bik", "ij,jk", "...ij,...jk->...ik", "ii->i", "i,j->ij"])
+@pytest.mark.parametrize(
+    "equation", ["bij,bjk->bik", "ij,jk", "...ij,...jk->...ik", "ii->i", "i,j->ij"]
+)
 def test_einsum(equation: str) -> None:
     shapes = {
         "bij,bjk->bik": [(2, 3, 4), (2, 4, 2)],
@@ -271,12 +292,17 @@ def test_einsum(equation: str) -> None:
         "i,j->ij": [(3,), (4,)],
     }[equation]
     parts = [f32(*s) for s in shapes]
-    same(run_op("einsum", (tuple(parts),), equation=equation), run_onnx("Einsum", parts, equation=equation))
+    same(
+        run_op("einsum", (tuple(parts),), equation=equation),
+        run_onnx("Einsum", parts, equation=equation),
+    )
 
 
 def test_non_max_suppression() -> None:
     corner = RNG.uniform(0, 4, (2, 8, 2)).astype(np.float32)
-    boxes = np.concatenate([corner, corner + RNG.uniform(0.5, 3, (2, 8, 2)).astype(np.float32)], axis=2)
+    boxes = np.concatenate(
+        [corner, corner + RNG.uniform(0.5, 3, (2, 8, 2)).astype(np.float32)], axis=2
+    )
     scores = RNG.uniform(0, 1, (2, 3, 8)).astype(np.float32)
     limits = (i64(3), np.array([0.3], np.float32), np.array([0.2], np.float32))
     want = run_onnx("NonMaxSuppression", [boxes, scores, *limits])[0]

@@ -15,7 +15,7 @@ _FILES: dict[str, str] = {
     "well_formedness": "check_typed check_well_formed well_formed",
     "features": "Feature detect_feature",
     "binding": "recursive_vars",
-    "dependency_scopes": "DependencyScopes",
+    "dependency_scopes": "DependencyScopes check_basic_block_normal_form",
     "liveness": "Liveness last_uses use_counts",
     "cost": "Cost cost_of cost_of_call get_total_mac_number list_op_freqs",
     "purity": "Purity PurityAnalysis",

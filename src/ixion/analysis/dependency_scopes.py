@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ixion.analysis.ancestors import AncestorTree
-from ixion.ir import Expr, Function, If, Let, Match, Op
+from ixion.base.errors import PassError
+from ixion.ir import Constructor, Expr, Function, GlobalVar, If, Let, Match, Op, Var
 from ixion.ir.visitor import children
 
-__all__ = ["DependencyScopes"]
+__all__ = ["DependencyScopes", "check_basic_block_normal_form"]
 
 # A user (graph node) and what it uses: an expression still to visit, or a graph node.
 _Edge = tuple[int, "Expr | int"]
@@ -126,3 +127,18 @@ _EDGES: dict[type, Callable[[DependencyScopes, Any], Iterator[_Edge]]] = {
     If: DependencyScopes._if,
     Match: DependencyScopes._match,
 }
+
+
+def check_basic_block_normal_form(expr: Expr) -> bool:
+    """True if everything that is shared between scopes is bound by a let around them.
+
+    Raises PassError naming an expression that is not.
+    """
+    for shared in DependencyScopes(expr).lifted:
+        if not isinstance(shared, (Var, GlobalVar, Constructor)):
+            raise PassError(
+                "the expression is not in basic block normal form: "
+                f"a {type(shared).__name__} is shared between scopes and not let-bound",
+                found=str(shared),
+            )
+    return True

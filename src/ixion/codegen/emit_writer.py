@@ -192,11 +192,22 @@ class Writer:
             phis.append(f"  {name} = phi {kind} [ {first}, %{loop.before} ]{last}")
         loop.header[:0] = phis
         if not closed:
-            self.effect(f"{following} = add nuw nsw i64 {loop.variable}, {loop.step}")
+            self._advance(loop.variable, following, loop.step)
             test = self.here(f"icmp slt i64 {following}, {loop.bound}")
             self.effect(f"br i1 {test}, label %{loop.body}, label %{loop.after}")
         self.regions.pop()
         self._leave_loop(loop, latch, closed)
+
+    def _advance(self, variable: str, following: str, step: int) -> None:
+        """The next value of a loop variable, in a form that no analysis looks through.
+
+        ``expect`` is its operand and makes no code. But it hides the recurrence from LLVM's loop strength
+        reduction, which took 70% of all compile time (nets of 54 kernels: 2.3 s of code generation with
+        it, 0.73 without) to choose addresses that are well chosen here.
+        """
+        self.declare("i64", "llvm.expect.i64", "i64", "i64")
+        plain = self.here(f"add nuw nsw i64 {variable}, {step}")
+        self.effect(f"{following} = call i64 @llvm.expect.i64(i64 {plain}, i64 0)")
 
     def _leave_loop(self, loop: Loop, latch: str, closed: bool) -> None:
         if closed and loop.entered:

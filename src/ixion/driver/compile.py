@@ -131,7 +131,28 @@ def _from_module(
         from ixion.driver import model_cache
 
         model_cache.keep(key, program)
-    return _bind(program, options)
+    exe = _bind(program, options)
+    if options.verify:
+        _check_code(exe, function, module)
+    return exe
+
+
+def _check_code(exe: Executable, function: Function, module: IRModule) -> None:
+    """One run of the machine code against the reference; PassError where they differ."""
+    from ixion.analysis.evaluate import evaluate
+    from ixion.base.errors import PassError
+    from ixion.driver.executable import flattened
+    from ixion.transform.verify import difference, random_inputs
+
+    values = random_inputs(function)
+    want = flattened(evaluate(function, values, module))
+    for spec, got, expected in zip(exe.outputs, exe.run_flat(values), want, strict=True):
+        ratio = difference(got, expected)
+        if not ratio <= 1.0:
+            raise PassError(
+                f"verify: machine code gives another value for output {spec.name!r}",
+                found=f"{ratio:.3g} times the tolerance",
+            )
 
 
 def _specialised(
@@ -152,8 +173,12 @@ def build(module: IRModule, options: _Options) -> Program:
     """The compiled program of a module with static input shapes."""
     from ixion.driver.build import objects_of
     from ixion.lower.assemble import assemble
+    from ixion.transform.verify import VerifyInstrument
 
-    for _, after in _run_passes(module, options):
+    instruments = [VerifyInstrument()] if options.verify else []
+    for _, after in pipeline.run(
+        module, pipeline.COMPILED, options.target, options.opt_level, instruments
+    ):
         module = after
     function = module["main"]
     ins, outs = interface(module, function)
@@ -161,14 +186,6 @@ def build(module: IRModule, options: _Options) -> Program:
     program = assembled.program
     program.objects = objects_of(assembled.kernels, options.target)
     return program
-
-
-def _run_passes(module: IRModule, options: _Options) -> Any:
-    if not options.verify:
-        return pipeline.run(module, pipeline.COMPILED, options.target, options.opt_level)
-    from ixion.driver.checked import run_verified
-
-    return run_verified(module, options.target, options.opt_level)
 
 
 def interface(module: IRModule, function: Function) -> tuple[list[TensorSpec], list[TensorSpec]]:

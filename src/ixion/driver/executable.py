@@ -89,7 +89,7 @@ class ReferenceExecutable(Executable):
 
         check_count(values, self.inputs)
         arrays = [as_array(v, s) for v, s in zip(values, self.inputs, strict=True)]
-        return _flattened(evaluate(self.function, arrays, self.module))
+        return flattened(evaluate(self.function, arrays, self.module))
 
 
 def _open_array(value: object, spec: TensorSpec) -> Array:
@@ -99,7 +99,8 @@ def _open_array(value: object, spec: TensorSpec) -> Array:
     return as_array(value, TensorSpec(spec.name, own, spec.dtype))
 
 
-def _flattened(value: Any) -> list[Array]:
+def flattened(value: Any) -> list[Array]:
+    """The arrays of a nested tuple, in order."""
     stack, out = [value], []
     while stack:
         top = stack.pop()

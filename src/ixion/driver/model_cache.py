@@ -23,7 +23,20 @@ def model_key(
         return None
     bound = json.dumps({k: list(v) for k, v in sorted((shapes or {}).items())})
     neighbours = _neighbours(path, parts[1]) if parts else ""
-    return key_of(*parts, neighbours, target.key(), str(opt_level), bound, versions())
+    return key_of(*parts, neighbours, target.key(), str(opt_level), bound, versions(), _user_ops())
+
+
+def _user_ops() -> str:
+    """Operators that other packages registered: a program depends on what they can do."""
+    import sys
+
+    if "ixion.op" not in sys.modules:  # nobody can have registered any
+        return ""
+    from ixion.ir.op import OP_TABLE
+    from ixion.op import BUILTIN
+
+    own = sorted((n, o) for n, o in OP_TABLE.items() if n not in BUILTIN)
+    return repr([(n, o.get_attr("FTVMCompute") is not None, o.get_attr("TNames")) for n, o in own])
 
 
 def _files(path: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from ixion.transform.registry import get_pass
 
 if TYPE_CHECKING:
     from ixion.ir import IRModule
+    from ixion.transform.instrument import PassInstrument
     from ixion.transform.pass_infra import Pass
 
 
@@ -53,11 +54,15 @@ REFERENCE: tuple[PipelineStep, ...] = (_plain("InferType", 0),)
 
 
 def run(
-    module: IRModule, steps: tuple[PipelineStep, ...], target: Target, opt_level: int
+    module: IRModule,
+    steps: tuple[PipelineStep, ...],
+    target: Target,
+    opt_level: int,
+    instruments: Sequence[PassInstrument] = (),
 ) -> Iterator[tuple[str, IRModule]]:
     """Runs a pipeline; yields each step's name and the module after it."""
     # Opt levels gate the list above, not passes inside a sequence: those run as a whole.
-    with PassContext(opt_level=3):
+    with PassContext(opt_level=3, instruments=list(instruments)):
         for step in steps:
             if step.level <= opt_level:
                 module = Sequential([step.make(target)])(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from ixion.base.span import SequentialSpan, SourceName, Span
 from ixion.ir.containers import Map
 from ixion.ir.json_write import SPAN_FIELDS, Record
 from ixion.ir.node import NODE_TYPES, Field
+from ixion.ir.virtual_device import VirtualDevice
 
 
 def _check_record(index: int, record: Any) -> None:
@@ -219,6 +221,23 @@ def _read_sequential(reader: Reader, index: int) -> SequentialSpan:
     return SequentialSpan(reader.values[reader.ref(index, reader.attrs(index)["spans"])])
 
 
+def _read_string(reader: Reader, index: int) -> str:
+    # TVM leaves the text out where it is empty, and has it in base64 where it is not all ASCII.
+    record = reader.record(index)
+    if "repr_b64" in record:
+        return base64.b64decode(record["repr_b64"], validate=True).decode("utf-8")
+    return reader.text(index) if "repr_str" in record else ""
+
+
+def _read_device(reader: Reader, index: int) -> VirtualDevice | None:
+    attrs = reader.attrs(index)
+    scope, target = (reader.values[reader.ref(index, attrs.get(n, "0"))] for n in _DEVICE_REFS)
+    numbers = (int(attrs.get(name, "-1")) for name in ("device_type_int", "virtual_device_id"))
+    device = VirtualDevice(*numbers, target, scope)
+    return None if device.is_unconstrained else device
+
+
+_DEVICE_REFS = ("memory_scope", "target")
 _READ_VALUE: dict[str, Callable[[Reader, int], Any]] = {
     "Array": lambda reader, index: tuple([reader.values[i] for i in reader.data(index)]),
     "Map": _read_map,
@@ -227,7 +246,8 @@ _READ_VALUE: dict[str, Callable[[Reader, int], Any]] = {
     "runtime.BoxBool": lambda reader, index: bool(int(reader.attrs(index)["value"])),
     "FloatImm": lambda reader, index: float(reader.attrs(index)["value"]),
     "runtime.BoxFloat": lambda reader, index: float(reader.attrs(index)["value"]),
-    "runtime.String": lambda reader, index: reader.text(index),
+    "runtime.String": _read_string,
+    "VirtualDevice": _read_device,
     "runtime.NDArray": lambda reader, i: reader.array(i, reader.attrs(i).get("data", "")),
     "Span": _read_span,
     "SequentialSpan": _read_sequential,
@@ -235,6 +255,10 @@ _READ_VALUE: dict[str, Callable[[Reader, int], Any]] = {
     "tir.Any": lambda reader, index: AnyDim(),
     "ixion.SymExpr": lambda reader, index: parse_dim(reader.text(index)),
 }
-_REFERENCES = {"Span": ("source_name",), "SequentialSpan": ("spans",)}
+_REFERENCES = {
+    "Span": ("source_name",),
+    "SequentialSpan": ("spans",),
+    "VirtualDevice": _DEVICE_REFS,
+}
 # Slots of TVM's nodes that have no counterpart here.
 _IGNORED = frozenset({"span", "virtual_device_", "_checked_type_", "struct_info_", "tag"})

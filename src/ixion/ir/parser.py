@@ -7,7 +7,7 @@ types beyond what is written: a caller that wants inference passes it as ``infer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ixion.base.errors import nearest
@@ -46,8 +46,7 @@ def parse(
     _version(cursor, required=True)
     module = _definitions(cursor, _copy_of(init_module))
     module = _with_module_attrs(module, cursor.meta)
-    _remember(module, text)
-    cursor.diagnostics.render()
+    module.source_map[text.name.name] = text.text
     return module if infer is None else infer(module)
 
 
@@ -129,11 +128,15 @@ def _definitions(cursor: Cursor, module: IRModule) -> IRModule:
         else:
             cursor.fail(f"expected `def`, `type` or `extern`, found {cursor.found()}")
     _end(cursor)
+    _check_globals(cursor, module, functions)
+    cursor.diagnostics.render()
     for definition in types:
         module[definition.header] = definition
-    for name, (function, _) in functions.items():
-        module[cursor.global_var(name)] = function
-    _check_globals(cursor, module)
+    for name, (function, at) in functions.items():
+        try:
+            module[cursor.global_var(name)] = function
+        except ValueError as error:
+            cursor.fail(str(error), at=at)
     return module
 
 
@@ -183,9 +186,9 @@ def _constructor(cursor: Cursor, header: Any) -> Constructor:
     return constructor
 
 
-def _check_globals(cursor: Cursor, module: IRModule) -> None:
+def _check_globals(cursor: Cursor, module: IRModule, defined: Iterable[str]) -> None:
     """Report each global that is used but never defined, at its first use."""
-    known = {variable.name_hint for variable in module.functions}
+    known = {variable.name_hint for variable in module.functions} | set(defined)
     for at, kind in enumerate(cursor.kinds):
         if kind == GLOBAL and cursor.texts[at] not in known:
             name = cursor.texts[at]
@@ -203,11 +206,6 @@ def _end(cursor: Cursor) -> None:
 def _with_module_attrs(module: IRModule, meta: MetaNodes) -> IRModule:
     attrs = meta.get(MODULE_ATTRS)
     return module.with_attrs(dict(attrs[0].items())) if attrs else module
-
-
-def _remember(module: IRModule, text: SourceText) -> None:
-    """Let later diagnostics about the module show lines of this text."""
-    module.source_map[text.name.name] = text.text
 
 
 __all__ = ["fromtext", "parse", "parse_expr"]

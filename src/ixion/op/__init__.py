@@ -3,6 +3,7 @@
 Functions stand where Relay has them: ``op.add``, ``op.nn.conv2d``, ``op.image.resize2d``.
 """
 
+from ixion.ir.op import OP_TABLE
 from ixion.op import image, nn, vision
 from ixion.op.abroad import Names, by_aten_name, by_onnx_name, by_pnnx_name
 from ixion.op.activation import clip
@@ -125,7 +126,11 @@ from ixion.op.unary import (
     zeros_like,
 )
 
+# Operators that come with the package, as against those a user registers.
+BUILTIN = frozenset(OP_TABLE)
+
 __all__ = [
+    "BUILTIN",
     "Accumulation",
     "Exact",
     "InferArgs",
@@ -202,8 +207,8 @@ __all__ = [
     "less",
     "less_equal",
     "log",
-    "log10",
     "log2",
+    "log10",
     "logical_and",
     "logical_not",
     "logical_or",

@@ -245,7 +245,11 @@ def _tracked(args: InferArgs, out: Type) -> bool:
         if not isinstance(kind, TensorType):
             return False
         size = dims.prod(kind.shape)
-        if not isinstance(size, int) or size > VALUE_LIMIT or not kind.dtype.startswith(("int", "uint", "bool")):
+        if (
+            not isinstance(size, int)
+            or size > VALUE_LIMIT
+            or not kind.dtype.startswith(("int", "uint", "bool"))
+        ):
             return False
     return True
 

@@ -41,7 +41,11 @@ def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]
         raise ValueError(f"{equation!r} has {len(terms)} operands, got {len(ranks)}")
     fresh = [c for c in string.ascii_letters if c not in text]
     widest = max(
-        (rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t),
+        (
+            rank - len(t.replace("...", ""))
+            for t, rank in zip(terms, ranks, strict=True)
+            if "..." in t
+        ),
         default=0,
     )
     dots = "".join(fresh[: max(widest, 0)])
@@ -112,7 +116,8 @@ def _compute(attrs: EinsumAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> t
 
 
 _EQUATIONS = (
-    "ij,jk->ik", "ij,jk", "bij,bjk->bik", "ii->i", "ii", "ij->ji", "i,j->ij", "ij->", "...ij,...jk->...ik",
+    "ij,jk->ik", "ij,jk", "bij,bjk->bik", "ii->i", "ii", "ij->ji", "i,j->ij", "ij->",
+    "...ij,...jk->...ik",
     "bhqd,bhkd->bhqk", "ij,j->i", "ij,ik,kl->jl", "ijk->ik", "...i->...",
 )  # fmt: skip
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Extent", "NoLoopsError", "extent", "extents", "index", "same_extent", "size_var"]
 
 
-
 class NoLoopsError(IxionError, ValueError):
     """A compute that has no loops for these attributes or sizes: the op runs as a host step."""
 

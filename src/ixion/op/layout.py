@@ -19,7 +19,7 @@ from ixion.op.extent import Extent
 from ixion.op.rounding import Array
 
 if TYPE_CHECKING:
-    from ixion.base.dim import Dim
+    pass
 
 _PART = re.compile(r"(\d*)([A-Za-z])")
 

@@ -119,7 +119,9 @@ def _all_class_reference(
 def _all_class_samples(draw: Draw) -> Sample:
     batch, classes, count = draw.integer(1, 2), draw.integer(1, 2), draw.integer(1, 6)
     corner = array(draw, (batch, count, 2), "float32", 0, 4)
-    boxes = np.concatenate([corner, corner + array(draw, (batch, count, 2), "float32", 0, 3)], axis=2)
+    boxes = np.concatenate(
+        [corner, corner + array(draw, (batch, count, 2), "float32", 0, 3)], axis=2
+    )
     scores = array(draw, (batch, classes, count), "float32", 0, 1)
     limits = (
         np.array(draw.integer(-1, 3), np.int32),
@@ -155,9 +157,7 @@ def _infer_counts(args: InferArgs) -> Type:
     return TupleType((counts, data, TensorType(data.shape[:2], "int32")))
 
 
-def _counts_reference(
-    attrs: GetValidCountsAttrs, inputs: tuple[Array, ...], out_type: Any
-) -> Any:
+def _counts_reference(attrs: GetValidCountsAttrs, inputs: tuple[Array, ...], out_type: Any) -> Any:
     data, threshold = inputs[0], _scalar(inputs[1])
     valid = data[..., attrs.score_index] > threshold
     if attrs.id_index >= 0:
@@ -322,5 +322,3 @@ def all_class_non_max_suppression(
         _limit(score_threshold, "float32"), output_format=output_format,
     )  # fmt: skip
     return TupleWrapper(made, 2 if output_format == "onnx" else 3)
-
-

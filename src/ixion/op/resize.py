@@ -275,10 +275,7 @@ def _interpolate_samples(draw: Draw) -> Sample:
     attrs["scales"] = [choice(draw, (0.6, 1.5, 2.0, 2.3)) for _ in range(rank)]
     plain = _plain(attrs["layout"])
     spatial = layouts.to_plain(made.args[0].shape, attrs["layout"], plain)[2:]
-    attrs["size"] = [
-        max(int(int(d) * f), 1)
-        for d, f in zip(spatial, attrs["scales"], strict=True)
-    ]
+    attrs["size"] = [max(int(int(d) * f), 1) for d, f in zip(spatial, attrs["scales"], strict=True)]
     return Sample(made.args, attrs)
 
 
@@ -388,8 +385,7 @@ def _dyn_up_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> A
     plain = _plain(attrs.layout)
     shape = layouts.to_plain(inputs[0].shape, attrs.layout, plain)
     targets = [
-        round(int(d) * float(f.ravel()[0]))
-        for d, f in zip(shape[2:], inputs[1:], strict=True)
+        round(int(d) * float(f.ravel()[0])) for d, f in zip(shape[2:], inputs[1:], strict=True)
     ]
     return _resized(attrs, inputs[0], targets, out_type.dtype)
 

@@ -335,4 +335,3 @@ def roi_pool(
 
 def yolo_reorg(data: Expr, stride: int) -> Call:
     return call("vision.yolo_reorg", data, stride=stride)
-

@@ -46,7 +46,7 @@ def _round_to_odd(x: Array) -> Array:
 
 def integer_range(dtype: str) -> np.iinfo[Any]:
     """Least and largest value of an integer dtype."""
-    return np.iinfo(dtypes.to_numpy(dtype))  # type: ignore[type-var]
+    return np.iinfo(dtypes.to_numpy(dtype))
 
 
 def ulp(x: Array, dtype: str) -> Array:

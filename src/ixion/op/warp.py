@@ -60,7 +60,10 @@ def _infer_grid(args: InferArgs) -> Type:
     rank = len(attrs.layout)
     if len(data.shape) != rank or len(grid.shape) != rank:
         args.fail("data and grid have the layout's rank", expected=rank, found=f"{data}, {grid}")
-    if dims.same(grid.shape[1], rank - 2) is False or dims.same(grid.shape[0], data.shape[0]) is False:
+    if (
+        dims.same(grid.shape[1], rank - 2) is False
+        or dims.same(grid.shape[0], data.shape[0]) is False
+    ):
         args.fail("the grid is (batch, axes, ...)", expected=(data.shape[0], rank - 2), found=grid)
     return TensorType((*data.shape[:2], *grid.shape[2:]), data.dtype)
 
@@ -188,12 +191,12 @@ def _grid_scale(attrs: GridSampleAttrs, inputs: tuple[Array, ...], out_type: Any
     """Weights have the coordinates' rounding error, up to the size of an axis."""
     largest = np.abs(wide(inputs[0])).max(initial=0)
     total = sum(np.abs(weight) + 1 for _, weight in _grid_terms(attrs, inputs))
-    return np.asarray(np.broadcast_to(largest * total, (*inputs[0].shape[:2], *inputs[1].shape[2:])))
+    return np.asarray(
+        np.broadcast_to(largest * total, (*inputs[0].shape[:2], *inputs[1].shape[2:]))
+    )
 
 
-def _grid_compute(
-    attrs: GridSampleAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _grid_compute(attrs: GridSampleAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     data, grid = ins
     rank, dtype = _spatial_order(attrs), accumulator(data.dtype)
     sizes = data.shape[2:]
@@ -273,9 +276,7 @@ def _affine_reference(attrs: AffineGridAttrs, inputs: tuple[Array, ...], out_typ
     return narrow(np.tensordot(wide(inputs[0]), grid, axes=1), out_type.dtype)
 
 
-def _affine_compute(
-    attrs: AffineGridAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _affine_compute(attrs: AffineGridAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     (data,) = ins
     dtype = accumulator(data.dtype)
     shape = extents(out_type)
@@ -334,9 +335,7 @@ def _crop_lines(low: float, high: float, size: int, target: int) -> Array:
     return np.asarray(low * (size - 1) + step * np.arange(target))
 
 
-def _crop_reference(
-    attrs: CropAndResizeAttrs, inputs: tuple[Array, ...], out_type: Any
-) -> Array:
+def _crop_reference(attrs: CropAndResizeAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
     x = layouts.array_to_plain(wide(inputs[0]), attrs.layout, "NCHW").astype(np.float64)
     boxes, owners = wide(inputs[1]), check_range("crop_and_resize", inputs[2], len(inputs[0]))
     height, width = (int(n) for n in attrs.crop_size or ())  # type: ignore[arg-type]
@@ -426,5 +425,3 @@ def crop_and_resize(
         "image.crop_and_resize", data, boxes, box_indices, crop_size=crop_size, layout=layout,
         method=method, extrapolation_value=extrapolation_value, out_dtype=out_dtype,
     )  # fmt: skip
-
-
