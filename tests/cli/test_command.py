@@ -11,7 +11,7 @@ import pytest
 
 import ixion
 
-VERBS = ("run", "info", "print", "bench", "demo")
+VERBS = ("run", "info", "print", "bench", "profile", "demo")
 
 
 def test_version(cli) -> None:

@@ -394,3 +394,64 @@ def test_resize(mode, transform):
     check("Resize", [x], [np.zeros(0, np.float32), scales], attrs, atol=1e-4)
     sizes = i64(1, 2, 3, 11)
     check("Resize", [x, None, None], [sizes], attrs, atol=1e-4)
+
+
+def bilinear(plane, y, x):
+    """The definition, one sample: 0 far outside, else between the clamped four cells."""
+    height, width = plane.shape
+    if not (-1 <= y <= height and -1 <= x <= width):
+        return 0.0
+    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
+    low_y, low_x = int(y), int(x)
+    high_y, high_x = min(low_y + 1, height - 1), min(low_x + 1, width - 1)
+    a, b = y - low_y, x - low_x
+    top = plane[low_y, low_x] * (1 - b) + plane[low_y, high_x] * b
+    return top * (1 - a) + (plane[high_y, low_x] * (1 - b) + plane[high_y, high_x] * b) * a
+
+
+@pytest.mark.parametrize("half", [True, False])
+def test_roi_align(half):
+    x, batch = f32(2, 3, 8, 9), i64(0, 1, 1)
+    boxes = np.array([[0, 0, 3, 3], [1, 2, 20, 7.5], [-9, -3, 4, 4]], np.float32)
+    attrs = {
+        "output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.5,
+        "coordinate_transformation_mode": "half_pixel" if half else "output_half_pixel",
+    }  # fmt: skip
+    feeds = {"v0": x, "v1": boxes, "v2": batch}
+    got = run(build("RoiAlign", 16, [x, boxes, batch], [], attrs), feeds)[0]
+    shift, least = (0.5, -np.inf) if half else (0.0, 1.0)
+    for r, (x1, y1, x2, y2) in enumerate(boxes * 0.5 - shift):
+        high, wide = max(y2 - y1, least) / 3, max(x2 - x1, least) / 2
+        for row, column in np.ndindex(3, 2):
+            ys = [y1 + high * (row + f) for f in (0.25, 0.75)]
+            xs = [x1 + wide * (column + f) for f in (0.25, 0.75)]
+            want = np.mean([bilinear(x[batch[r], 1], a, b) for a in ys for b in xs])
+            assert abs(got[r, 1, row, column] - want) < 1e-5
+
+
+def test_unique():
+    x = np.array([2, 1, 1, 3, 4, 3])
+    for in_order in (0, 1):
+        check("Unique", [x], attrs={"sorted": in_order}, outputs=4)
+
+
+def test_transposed_weights_are_copied_once():
+    from ixion.frontend.build.movement import transpose
+    from ixion.frontend.emitter import Emitter
+    from ixion.frontend.term import Term
+
+    loads = []
+
+    def load():
+        loads.append(1)
+        return np.arange(6.0).reshape(2, 3)
+
+    emit, weight = Emitter(), Term.lazy(load, (2, 3), "float64")
+    turned = transpose(emit, weight, (1, 0))
+    assert transpose(emit, turned, (1, 0)) is weight
+    assert not loads
+    np.testing.assert_array_equal(turned.array, load().T)
+    large = np.random.default_rng(0).standard_normal((300, 513))
+    got = transpose(emit, Term.constant(large), (1, 0)).array
+    np.testing.assert_array_equal(got, large.T)
+    assert got.flags.c_contiguous

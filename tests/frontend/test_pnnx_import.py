@@ -16,8 +16,9 @@ from ixion.frontend import inputs, load
 
 RNG = np.random.default_rng(3)
 SAMPLES = Path(__file__).parents[3] / "shared" / "pnnx"
-#: The converter lost the source of an assignment, complex numbers, or sizes known only from data.
-REFUSED = {"idx3", "index", "idx4", "complexnet"}
+#: The source of an assignment is lost, complex numbers, or a range known only at run time.
+REFUSED = {"idx3", "index", "complexnet"}
+REFUSED |= {f"test_torch_{name}" for name in ("arange", "imag", "real", "view_as_complex")}
 
 
 def f32(*shape):
@@ -208,6 +209,35 @@ def test_half_precision_weights_round_as_their_module_did(tmp_path):
     assert got.dtype == np.float32
     exact = x.astype(narrow).astype(np.float64) @ w.astype(np.float64).T
     np.testing.assert_array_equal(got, exact.astype(np.float32).astype(narrow).astype(np.float32))
+
+
+def test_a_mask_known_at_run_time(tmp_path):
+    x = f32(3, 4)
+    lines = [
+        "pnnx.Input in 0 1 0 #0=(3,4)f32",
+        "torch.gt g 1 1 0 1 other=0 $input=0",
+        "pnnx.Expression e 1 1 1 2 expr=[@0]",
+        "Tensor.index i 2 1 0 2 3 $input=0 $expr=2",
+        "torch.sum s 1 1 3 y $input=3",
+        "pnnx.Output out 1 0 y",
+    ]
+    close(run(tmp_path, lines, [x]), x[x > 0].sum())
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_adaptive_max_pool_with_indices(tmp_path, size):
+    x = f32(1, 2, 7)
+    lines = [
+        "pnnx.Input in 0 1 0 #0=(1,2,7)f32",
+        f"F.adaptive_max_pool1d p 1 2 0 1 2 output_size=({size}) return_indices=True $input=0",
+        "prim::TupleConstruct t 2 1 1 2 3",
+        "pnnx.Output out 1 0 3",
+    ]
+    values, places = run(tmp_path, lines, [x])
+    for i in range(size):
+        start, end = i * 7 // size, -(-(i + 1) * 7 // size)
+        close(values[..., i], x[..., start:end].max(-1))
+        np.testing.assert_array_equal(places[..., i], start + x[..., start:end].argmax(-1))
 
 
 def test_tied_weights_are_not_the_input(tmp_path):

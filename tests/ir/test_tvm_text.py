@@ -1,5 +1,7 @@
 """Text in the form TVM 0.19 prints it, comments, spans and metadata JSON included."""
 
+# ruff: noqa: E501 - the text is as TVM prints it
+
 import base64
 import json
 import struct

@@ -176,8 +176,10 @@ def test_interpolate_follows_the_scale(scale: float, method: str) -> None:
     x = f32(1, 1, 5, 7)
     size = [int(5 * scale), int(7 * scale)]
     scales = np.array([1, 1, scale, scale], np.float32)
-    want = run_onnx("Resize", [x, None, scales], mode=method, coordinate_transformation_mode="asymmetric",
-                    nearest_mode="floor")  # fmt: skip
+    want = run_onnx(
+        "Resize", [x, None, scales], mode=method, nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    )  # fmt: skip
     own = {"nearest": "nearest_neighbor"}.get(method, method)
     got = run_op(
         "image.interpolate", (x,), size=size, scales=[float(np.float32(scale))] * 2, method=own,

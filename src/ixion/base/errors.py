@@ -96,10 +96,6 @@ class UnsupportedOpError(IxionError):
         super().__init__("\n".join(lines), where=where, hint=hint)
 
 
-class TypeInferenceError(IxionError, TypeError):
-    """A type relation that cannot hold; the message names both types and the rule."""
-
-
 class DiagnosticError(IxionError):
     """Text or type diagnostics, rendered with the source line and a caret.
 
@@ -112,10 +108,16 @@ class DiagnosticError(IxionError):
         *,
         diagnostics: Sequence[object] = (),
         where: object = None,
+        expected: object = None,
+        found: object = None,
         hint: str | None = None,
     ) -> None:
-        super().__init__(message, where=where, hint=hint)
+        super().__init__(message, where=where, expected=expected, found=found, hint=hint)
         self.diagnostics = tuple(diagnostics)
+
+
+class TypeInferenceError(DiagnosticError, TypeError):
+    """A type relation that cannot hold; the message names both types and the rule."""
 
 
 class InputError(IxionError, ValueError):

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ixion.base.errors import IxionError
-from ixion.cli import bench, demo, info, run
+from ixion.cli import bench, demo, info, profile, run
 from ixion.cli import print as print_verb
 from ixion.cli.screen import report_error
 
@@ -26,6 +26,7 @@ app.command("run")(run.command)
 app.command("info")(info.command)
 app.command("print")(print_verb.command)
 app.command("bench")(bench.command)
+app.command("profile")(profile.command)
 app.command("demo")(demo.command)
 
 

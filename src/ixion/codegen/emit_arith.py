@@ -40,17 +40,22 @@ class Arithmetic:
     def __init__(self, writer: Writer, target: Target, expand: Expand) -> None:
         self.writer, self.target, self.expand = writer, target, expand
         self.pure = writer.pure
+        self.called: dict[tuple[str, str, int], tuple[str, str]] = {}
 
     # --- building blocks ----------------------------------------------------------------------
 
     def call(self, name: str, dtype: str, lanes: int, *operands: str) -> str:
         """An overloaded LLVM intrinsic whose operands and result have one type."""
-        kind = value_type(dtype, lanes)
-        full = f"llvm.{name}.{suffix(dtype, lanes)}"
-        self.writer.declare(kind, full, *(kind for _ in operands))
-        return self.pure(
-            f"call {kind} @{full}({', '.join(f'{kind} {o}' for o in operands)})", *operands
-        )
+        key = (name, dtype, lanes)
+        known = self.called.get(key)
+        if known is None:
+            kind = value_type(dtype, lanes)
+            full = f"llvm.{name}.{suffix(dtype, lanes)}"
+            self.writer.declare(kind, full, *(kind for _ in operands))
+            known = self.called[key] = (kind, f"call {kind} @{full}(")
+        kind, head = known
+        listed = ", ".join([f"{kind} {o}" for o in operands])
+        return self.pure(f"{head}{listed})", *operands)
 
     def select(self, test: str, a: str, b: str, dtype: str, lanes: int, test_lanes: int = 0) -> str:
         if a == b or test == "true":

@@ -10,10 +10,10 @@ from ixion.base.target import Target
 from ixion.codegen import vmath
 from ixion.codegen.emit_arith import Arithmetic
 from ixion.codegen.emit_convert import Conversions
-from ixion.codegen.emit_index import Indices, Linear, as_linear
+from ixion.codegen.emit_index import Indices, Linear, as_linear, wrapped
 from ixion.codegen.emit_intrinsic import Intrinsics
 from ixion.codegen.emit_memory import Memory
-from ixion.codegen.emit_plan import Plan, Rare, Step, plan
+from ixion.codegen.emit_plan import Affine, Plan, Rare, Step, plan
 from ixion.codegen.emit_types import constant, value_type, vector
 from ixion.codegen.emit_writer import Writer
 from ixion.te.expr import (
@@ -50,7 +50,7 @@ class Expressions:
         self.intrinsics = Intrinsics(self.arithmetic, self.conversions)
         self.variables: dict[Var, Value] = {}
         self.plans: dict[int, tuple[Expr, Plan]] = {}
-        self.handlers: dict[type[Expr], Handler] = {
+        self.handlers: dict[type[Any], Handler] = {
             Const: self._const, Var: self._var, Binary: self._binary, Compare: self._compare,
             Select: self._select, Cast: self._cast, Bitcast: self._bitcast, Load: self._load,
             Intrinsic: self._intrinsic, Broadcast: self._broadcast, Ramp: self._ramp,
@@ -68,8 +68,6 @@ class Expressions:
         return as_linear(self.value(expr))
 
     def value(self, expr: Expr) -> Value:
-        if type(expr) is Const and expr.dtype == INDEX and expr.lanes == 1:
-            return int(expr.value), ()
         known = self.plans.get(id(expr))
         if known is None:
             known = self.plans[id(expr)] = (expr, plan(expr))
@@ -85,7 +83,7 @@ class Expressions:
     def _run(self, plan: Plan) -> Value:
         values: list[Value] = [""] * plan.size
         self._steps(plan.steps, values)
-        return values[-1]
+        return values[plan.result]
 
     def _steps(self, steps: Sequence[Step], values: list[Value]) -> None:
         handlers = self.handlers
@@ -93,16 +91,30 @@ class Expressions:
             if rare:
                 values[place] = self._rare(node, operands, rare, values)
                 continue
+            if type(node) is Affine:
+                values[place] = self._affine(node, values)
+                continue
             handler = handlers.get(type(node))
             if handler is None:
                 raise CodegenError(f"no code for {type(node).__name__} in a loop nest")
             values[place] = handler(node, [values[i] for i in operands])
 
+    def _affine(self, node: Affine, values: Sequence[Value]) -> Linear:
+        constant = node.constant
+        terms: dict[str, int] = {}
+        for atom, factor in node.parts:
+            value = values[atom] if isinstance(atom, int) else self._var(atom, ())
+            if isinstance(value, str):
+                terms[value] = terms.get(value, 0) + factor
+                continue
+            constant += value[0] * factor
+            for name, more in value[1]:
+                terms[name] = terms.get(name, 0) + more * factor
+        return wrapped(constant), tuple(sorted(t for t in terms.items() if t[1])) if terms else ()
+
     # --- nodes --------------------------------------------------------------------------------
 
     def _const(self, node: Const, _: Sequence[Value]) -> Value:
-        if node.dtype == INDEX and node.lanes == 1:
-            return int(node.value), ()
         return constant(node.value, node.dtype, node.lanes)
 
     def _var(self, node: Var, _: Sequence[Value]) -> Value:
@@ -145,7 +157,11 @@ class Expressions:
         return self.arithmetic.select(test, a, b, node.dtype, node.lanes, node.cond.lanes)
 
     def _rare(
-        self, node: Expr, operands: Sequence[int], rare: Sequence[Step], values: list[Value]
+        self,
+        node: Expr | Affine,
+        operands: Sequence[int],
+        rare: Sequence[Step],
+        values: list[Value],
     ) -> Value:
         """``b``, or where the condition holds in a lane: both sides and a select."""
         assert isinstance(node, Rare)

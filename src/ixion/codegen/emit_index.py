@@ -23,9 +23,9 @@ def as_linear(value: Linear | str) -> Linear:
 
 def add(a: Linear, b: Linear) -> Linear:
     if not b[1]:
-        return _wrapped(a[0] + b[0]), a[1]
+        return wrapped(a[0] + b[0]), a[1]
     if not a[1]:
-        return _wrapped(a[0] + b[0]), b[1]
+        return wrapped(a[0] + b[0]), b[1]
     terms = dict(a[1])
     for name, factor in b[1]:
         total = terms.get(name, 0) + factor
@@ -33,7 +33,7 @@ def add(a: Linear, b: Linear) -> Linear:
             terms[name] = total
         else:
             del terms[name]
-    return _wrapped(a[0] + b[0]), tuple(sorted(terms.items()))
+    return wrapped(a[0] + b[0]), tuple(sorted(terms.items()))
 
 
 def scale(a: Linear, k: int) -> Linear:
@@ -41,14 +41,14 @@ def scale(a: Linear, k: int) -> Linear:
         return a
     if k == 0:
         return 0, ()
-    return _wrapped(a[0] * k), tuple((name, factor * k) for name, factor in a[1])
+    return wrapped(a[0] * k), tuple((name, factor * k) for name, factor in a[1])
 
 
 def subtract(a: Linear, b: Linear) -> Linear:
     return add(a, scale(b, -1))
 
 
-def _wrapped(value: int) -> int:
+def wrapped(value: int) -> int:
     return (value + _LIMIT) % (2 * _LIMIT) - _LIMIT if not -_LIMIT <= value < _LIMIT else value
 
 
@@ -155,14 +155,14 @@ def _folded(op: str, a: int, b: int) -> Linear | None:
     if op in ("and", "or", "xor"):
         return {"and": a & b, "or": a | b, "xor": a ^ b}[op], ()
     if op in ("shl", "shr") and 0 <= b < 64:
-        return _wrapped(a << b) if op == "shl" else a >> b, ()
+        return wrapped(a << b) if op == "shl" else a >> b, ()
     if op in ("truncdiv", "truncmod"):
         if b == 0:
             return 0, ()
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return _wrapped(quotient if op == "truncdiv" else a - b * quotient), ()
+        return wrapped(quotient if op == "truncdiv" else a - b * quotient), ()
     if op == "floordiv":
-        return _wrapped(a // b), ()
+        return wrapped(a // b), ()
     if op == "floormod":
         return a % b, ()
     return None

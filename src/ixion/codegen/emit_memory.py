@@ -14,6 +14,9 @@ from ixion.codegen.emit_types import memory_type, vector
 from ixion.codegen.intrinsics import has_masked_access
 from ixion.te.stmt import Buffer
 
+# Loads after which a loaded value is no longer kept for its next use.
+_SOON = 32
+
 
 class Memory:
     """Emits accesses to global and scratch buffers."""
@@ -23,20 +26,34 @@ class Memory:
         self.writer = indices.writer
         self.target = conversions.arithmetic.target
         self.pure = self.writer.pure
+        self.clock = 0  # loads so far
+        self.epoch = 0  # fences so far
 
     def load(
         self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str | None
     ) -> str:
-        """A register value; a load repeated without a store in between is made once."""
+        """A register value; a load repeated soon, without a store in between, is made once.
+
+        Repeated late it is made again: the value would fill a register all that time. A fence keeps
+        LLVM from joining the two after all; it makes no code.
+        """
         if count == str(lanes):
             count = None
         key = (buffer, index, lanes, stride, count)
+        self.clock += 1
         known = self.writer.loads.get(key)
-        if known is None:
-            raw = self._raw(buffer, index, lanes, stride, count)
-            known = self.conversions.from_memory(raw, buffer.dtype, lanes)
-            self.writer.loads[key] = known
-        return known
+        if known is not None:
+            value, used, epoch = known
+            if self.clock - used <= _SOON:
+                self.writer.loads[key] = (value, self.clock, epoch)
+                return value
+            if epoch == self.epoch:
+                self.writer.effect('fence syncscope("singlethread") seq_cst')
+                self.epoch += 1
+        raw = self._raw(buffer, index, lanes, stride, count)
+        value = self.conversions.from_memory(raw, buffer.dtype, lanes)
+        self.writer.loads[key] = (value, self.clock, self.epoch)
+        return value
 
     def _raw(
         self, buffer: Buffer, index: Linear, lanes: int, stride: int, count: str | None

@@ -19,6 +19,7 @@ from ixion.te.stmt import Buffer
 
 Element = tuple[Buffer, int]  # one vector of a register buffer
 LoadKey = tuple[object, ...]
+Loaded = tuple[str, int, int]  # value, when last used, fences before it
 
 
 @dataclass
@@ -43,7 +44,7 @@ class Loop(Region):
     entered: bool = False  # known to run at least once
     header: list[str] = field(default_factory=list)
     carried: dict[Element, tuple[str, str]] = field(default_factory=dict)  # phi and first value
-    outer_loads: dict[LoadKey, str] = field(default_factory=dict)
+    outer_loads: dict[LoadKey, Loaded] = field(default_factory=dict)
     stores: bool = False
 
 
@@ -54,7 +55,7 @@ class Branch:
     condition: str
     labels: tuple[str, str, str]  # then, else, join
     hoist: list[str]
-    outer_loads: dict[LoadKey, str]
+    outer_loads: dict[LoadKey, Loaded]
     stores: bool
     sides: list[tuple[str | None, dict[Element, str]]] = field(default_factory=list)
 
@@ -66,7 +67,7 @@ class Writer:
         self.out: list[str | list[str]] = []
         self.regions: list[Region] = [Region()]
         self.depth: dict[str, int] = {}
-        self.loads: dict[LoadKey, str] = {}
+        self.loads: dict[LoadKey, Loaded] = {}
         self.declared: set[str] = set()
         self.functions: set[str] = set()  # used from vmath_loops
         self.label = "entry"
@@ -94,7 +95,9 @@ class Writer:
         """The name of ``code``'s value, which depends on nothing but ``operands``."""
         level, depth = 0, self.depth
         for operand in operands:
-            level = max(level, depth.get(operand, 0))
+            found = depth.get(operand, 0)
+            if found > level:  # noqa: PLR1730 - called for every instruction
+                level = found
         if level < self.floor:
             known = self.regions[level].cache.get(code)
             if known is not None:
@@ -104,8 +107,12 @@ class Writer:
 
     def index(self, code: str, *operands: str) -> str:
         """Like ``pure``, for index arithmetic: cheap and safe to compute when not needed."""
-        depth = self.depth
-        return self._placed(code, max((depth.get(o, 0) for o in operands), default=0))
+        level, depth = 0, self.depth
+        for operand in operands:
+            found = depth.get(operand, 0)
+            if found > level:  # noqa: PLR1730 - as above
+                level = found
+        return self._placed(code, level)
 
     def _placed(self, code: str, level: int) -> str:
         top = len(self.regions) - 1

@@ -125,7 +125,12 @@ def load_objects(objects: Sequence[bytes]) -> Library:
 
 
 def _with_module(ir_text: str, target: Target, generator: _Generator, use: Callable[[Any], T]) -> T:
-    """Parse, verify and optimise `ir_text`, then apply `use` to the module."""
+    """Parse, verify and optimise `ir_text`, then apply `use` to the module.
+
+    Text without stack variables is compiled as it stands. The kernel emitter folds, shares and
+    hoists as it writes, and code generation does the rest: over 54 kernels of two networks the
+    passes cost 131 ms of 850 (instruction combining 112) and made nothing faster.
+    """
     _refuse_foreign_asm(ir_text, target)
     # A context of its own: types and constants of finished modules pile up in the global one.
     with binding.create_context() as context:
@@ -134,7 +139,8 @@ def _with_module(ir_text: str, target: Target, generator: _Generator, use: Calla
                 module.triple = target.triple
                 module.data_layout = str(generator.machine.target_data)
                 module.verify()
-                generator.passes.run(module, generator.builder)
+                if "= alloca " in ir_text:
+                    generator.passes.run(module, generator.builder)
                 return use(module)
         except RuntimeError as error:
             raise CodegenError(f"LLVM refused a module: {error}") from error

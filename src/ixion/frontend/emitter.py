@@ -7,8 +7,9 @@ operators' references and never becomes a call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,14 +17,16 @@ from ixion import op
 from ixion.base import dtype as dtypes
 from ixion.base.errors import IxionError, ModelFormatError
 from ixion.base.span import Span
-from ixion.frontend.term import Array, Term
+from ixion.frontend.term import Array, Term, at_most
 from ixion.ir import Call, Expr, Op, Tuple, TupleGetItem, TupleType, Type
 from ixion.op.define import InferArgs
 
 #: Calls on constants fold while no array has more elements: shape arithmetic, not weights.
 _FOLD_LIMIT = 1 << 16
+_MOST_ELEMENTS = 1 << 26
 
 Number = int | float | bool
+Made = TypeVar("Made", bound=Expr)
 Argument = Term | Number | Sequence[Term]
 
 
@@ -37,8 +40,17 @@ class Emitter:
         """A constant of an array or a (nested) number; a Python number needs its dtype."""
         return Term.constant(np.asarray(value, None if dtype is None else dtypes.to_numpy(dtype)))
 
+    def arange(self, start: Number, stop: Number, step: Number, dtype: str) -> Term:
+        """A constant of numpy's `arange`."""
+        count = (stop - start) / step if step else math.inf
+        if not math.isfinite(count):
+            raise ModelFormatError("a range without end", found=f"{start}, {stop}, {step}")
+        at_most(_MOST_ELEMENTS, math.ceil(count), "elements of a range")
+        return self.constant(np.arange(start, stop, step), dtype)
+
     def full(self, value: Number, shape: Sequence[int], dtype: str) -> Term:
         """A constant tensor of one number."""
+        at_most(_MOST_ELEMENTS, math.prod(shape), "elements of a constant")
         return Term.constant(np.full(tuple(shape), value, dtypes.to_numpy(dtype)))
 
     def call(self, name: str, *args: Argument, **attrs: Any) -> Term:
@@ -139,7 +151,7 @@ class FoldedTuple(Term):
         return self._expr
 
 
-def _with_type(node: Any, kind: Type) -> Any:
+def _with_type(node: Made, kind: Type) -> Made:
     node._set_checked_type(kind)
     return node
 

@@ -138,6 +138,13 @@ class Term:
         return f"Term({self.type}{', constant' if self.known else ''})"
 
 
+def at_most(limit: int, count: int, what: str) -> int:
+    """`count`, if a real model can have so many; ModelFormatError for a hostile number."""
+    if count > limit:
+        raise ModelFormatError(f"too many {what}", expected=f"at most {limit}", found=str(count))
+    return count
+
+
 def static(dim: Dim) -> int:
     """A dim that must be a number here; ModelFormatError with a hint to bind sizes otherwise."""
     if isinstance(dim, int):

@@ -17,6 +17,10 @@ GRAPH, LOCAL, GLOBAL, IDENT = "graph variable", "local variable", "global variab
 INT, FLOAT, STRING, META = "integer", "float", "string", "meta reference"
 VERSION, METADATA, EOF = "version", "metadata", "end of file"
 
+# The version of the text form, and the metadata entry that holds a module's attributes.
+SEMVER = "0.0.5"
+MODULE_ATTRS = "ixion.ModuleAttrs"
+
 KEYWORDS = frozenset(
     "let fn def if else type match match? extern free_var ref ref_read ref_write True False _"
     .split()
@@ -42,6 +46,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_MAX_NUMBER = 1000  # characters; Python refuses to convert texts of more than 4300 digits
 _VERSION = re.compile(r'#\[version\s*=\s*"([^"]*)"\]')
 _NUMBER = re.compile(r"(-*)(.*?)([if])(\d*)\Z", re.DOTALL)
 _KINDS = {
@@ -108,6 +113,8 @@ def tokenize(source: SourceText, diagnostics: DiagnosticContext) -> Tokens:
         elif group == "badnum":
             _fail(source, diagnostics, start, position, f"invalid number `{found[group]}`",
                   "a floating point literal ends with `f`, as in `1.5f`")  # fmt: skip
+        elif position - start > _MAX_NUMBER and group in ("int", "float", "meta"):
+            _fail(source, diagnostics, start, position, "this number is too long", None)
         else:
             add(_KINDS[group], found[group], start - (group == "graph"), position)
 

@@ -1,8 +1,8 @@
 """Operators and their registry.
 
 The registry is NNVM's: ``register_op(name)`` gives the op whether or not it exists yet, so one op
-can get attributes from several places; setters return the op, so they chain.  An attribute set with a
-higher ``plevel`` wins over a lower one; two values of equal level are an error.
+can get attributes from several places; setters return the op, so they chain.  An attribute set
+with a higher ``plevel`` wins over a lower one; two values of equal level are an error.
 
     register_op("my.scale").describe("x * 2").set_num_inputs(1).set_attr("TOpPattern", 0)
 

@@ -15,15 +15,23 @@ from ixion.ir.adt import Constructor, TypeData
 from ixion.ir.diagnostics import Diagnostic, DiagnosticContext, SourceText
 from ixion.ir.expr import Expr
 from ixion.ir.function import BaseFunc
-from ixion.ir.lexer import EOF, GLOBAL, IDENT, METADATA, VERSION, Tokens, tokenize
+from ixion.ir.lexer import (
+    EOF,
+    GLOBAL,
+    IDENT,
+    METADATA,
+    MODULE_ATTRS,
+    SEMVER,
+    VERSION,
+    Tokens,
+    tokenize,
+)
 from ixion.ir.module import IRModule
 from ixion.ir.parser_cursor import Cursor
 from ixion.ir.parser_expr import expr_step, function_step
 from ixion.ir.parser_type import type_list, type_params
 from ixion.ir.trampoline import run
 
-SEMVER = "0.0.5"
-MODULE_ATTRS = "ixion.ModuleAttrs"
 MetaNodes = Mapping[str, Sequence[Any]]
 
 

@@ -25,7 +25,7 @@ from ixion.ir.expr import (
     Var,
 )
 from ixion.ir.function import Function
-from ixion.ir.lexer import FLOAT, GLOBAL, GRAPH, IDENT, INT, LOCAL, META
+from ixion.ir.lexer import FLOAT, GLOBAL, GRAPH, IDENT, INT, LOCAL, META, parse_int
 from ixion.ir.op import OP_TABLE
 from ixion.ir.parser_attrs import (
     attrs_ahead,
@@ -265,7 +265,7 @@ def atom_step(cursor: Cursor) -> Step[Expr]:
     value = yield _atom(cursor)
     if cursor.kind == "." and cursor.ahead(1) == INT:
         cursor.position += 1
-        index = int(cursor.expect(INT))
+        index, _ = parse_int(cursor.expect(INT))
         return TupleGetItem(value, index, span=cursor.span(start))
     return value  # type: ignore[no-any-return]
 

@@ -33,8 +33,9 @@ def float_constant(cursor: Cursor) -> Constant:
     if width not in _FLOAT_WIDTHS:
         cursor.fail(f"float literals have 16, 32 or 64 bits, not {width}", at=at)
     # In double precision, as Relay does: 65505f16 is out of range although it would round to 65504.
-    if abs(value) != float("inf") and abs(value) > float(np.finfo(f"float{width}").max):
-        cursor.complain(f"{value} does not fit in float{width}", at=at)
+    written_inf = "inff" in cursor.texts[at]
+    if not written_inf and abs(value) > float(np.finfo(f"float{width}").max):
+        cursor.complain(f"{cursor.texts[at]} does not fit in float{width}", at=at)
         value = 0.0
     return Constant(np.array(value, dtype=f"float{width}"), span=cursor.span(at))
 

@@ -12,9 +12,9 @@ from typing import Any
 from ixion.ir.adt import Pattern, TypeData
 from ixion.ir.expr import Constant, Expr
 from ixion.ir.function import Function
+from ixion.ir.lexer import MODULE_ATTRS, SEMVER
 from ixion.ir.module import IRModule
 from ixion.ir.node import Node, plain_repr
-from ixion.ir.parser import MODULE_ATTRS, SEMVER
 from ixion.ir.printer_expr import ExprPrinter, quoted_name
 from ixion.ir.printer_meta import MetaTable
 from ixion.ir.printer_type import TypePrinter

@@ -233,3 +233,16 @@ def _has_vector(expr: Expr, width: int, memo: dict[int, bool]) -> bool:
     if id(expr) not in memo:
         memo[id(expr)] = any(_has_vector(c, width, memo) for c in expr.children())
     return memo[id(expr)]
+
+
+def swap(expr: Expr, old: Expr, new: Expr, memo: dict[int, Expr] | None = None) -> Expr:
+    """``expr`` with one object replaced, sharing kept."""
+    if expr is old:
+        return new
+    memo = {} if memo is None else memo
+    if id(expr) not in memo:
+        children = expr.children()
+        mapped = [swap(c, old, new, memo) for c in children]
+        same = all(a is b for a, b in zip(children, mapped, strict=True))
+        memo[id(expr)] = expr if same else expr.rebuild(mapped)
+    return memo[id(expr)]

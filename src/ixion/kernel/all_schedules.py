@@ -1,6 +1,7 @@
 """Imports every built-in schedule, so that each is registered."""
 
 from ixion.kernel import (
+    schedule_attention,
     schedule_concat,
     schedule_conv,
     schedule_dense,
@@ -11,6 +12,6 @@ from ixion.kernel import (
 )
 
 __all__ = [
-    "schedule_concat", "schedule_conv", "schedule_dense", "schedule_generic", "schedule_pool",
+    "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense", "schedule_generic", "schedule_pool",
     "schedule_softmax", "schedule_winograd",
 ]  # fmt: skip

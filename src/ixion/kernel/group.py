@@ -67,6 +67,16 @@ class Group:
         out = made[id(self.function.body)]
         return list(out) if isinstance(out, (tuple, list)) else [out], head
 
+    def all_tensors(self, opaque: Sequence[Call]) -> dict[int, Any]:
+        """Tensors by the id of their expression; results of ``opaque`` calls are placeholders."""
+        made: dict[int, Any] = {id(p): t for p, t in zip(self.params, self.inputs, strict=True)}
+        for call in self.calls:
+            if any(call is o for o in opaque):
+                made[id(call)] = te.placeholder(shape_of(call), dtype_of(call), "opaque")
+            else:
+                made[id(call)] = _computed(call, made)
+        return made
+
     def elementwise_only(self) -> bool:
         """Whether every call works element by element (broadcasts included)."""
         return all((op_attr(c, "TOpPattern") or 0) <= OpPattern.BROADCAST for c in self.calls)

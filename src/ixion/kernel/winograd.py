@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
-from ixion.kernel.access import Access, Operand, Vectorizer
+from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.loops import decode
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
@@ -385,7 +385,7 @@ class Winograd:
         for r, line in enumerate(whole):
             for c, value in enumerate(line):
                 where = {self.on: n, self.ob: block, self.orow: row + r, self.ocol: col + c}
-                element = _swap(self.finish, self.marker, value)
+                element = swap(self.finish, self.marker, value)
                 element = readdressed(substitute(element, where))
                 at = simplify(substitute(self.at, where))
                 stores.append(guard(r, c, self.place.buffer.store(at, element)))
@@ -396,19 +396,6 @@ def _bound(lets: list[tuple[Var, Expr]], body: Stmt) -> Stmt:
     for var, value in reversed(lets):
         body = Let(var, value, body)
     return body
-
-
-def _swap(expr: Expr, old: Expr, new: Expr, memo: dict[int, Expr] | None = None) -> Expr:
-    """``expr`` with one object replaced, sharing kept."""
-    if expr is old:
-        return new
-    memo = {} if memo is None else memo
-    if id(expr) not in memo:
-        children = expr.children()
-        mapped = [_swap(c, old, new, memo) for c in children]
-        same = all(a is b for a, b in zip(children, mapped, strict=True))
-        memo[id(expr)] = expr if same else expr.rebuild(mapped)
-    return memo[id(expr)]
 
 
 def tiles_of(height: int, width: int, m: int) -> int:

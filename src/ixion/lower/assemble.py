@@ -9,6 +9,7 @@ from typing import Any
 
 from ixion.base.target import Target
 from ixion.ir import Call, Function
+from ixion.lower.account import account
 from ixion.lower.join import join_results, lifetimes
 from ixion.lower.lower import Lowering, PlannedStep
 from ixion.lower.memory import plan
@@ -56,6 +57,7 @@ def assemble(
     program = Program(
         steps, lowering.constants, arena, scratch, inputs, outputs, target.key(), [], hosts,
         output_places=[None if p is None else _slot(p) for p in places],
+        meta={"account": account(lowering.steps)},
     )  # fmt: skip
     return Assembled(program, kernels, lowering)
 

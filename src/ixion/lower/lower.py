@@ -54,6 +54,8 @@ class PlannedStep:
     in_place: list[int] = field(default_factory=list)
     concat: bool = False
     products: int = 0
+    # The operators of the formed kernel; the same object in all its steps.
+    calls: Sequence[Call] = ()
 
     @property
     def elements(self) -> int:
@@ -100,7 +102,11 @@ class Lowering:
             assert isinstance(fields, tuple)
             self.values[id(node)] = fields[node.index]
         elif isinstance(node, Call) and isinstance(node.op, Function):
+            first = len(self.steps)
             self._formed(node)
+            calls = calls_inside(callee(node))
+            for step in self.steps[first:]:
+                step.calls = calls
         elif id(node) not in self.values and not isinstance(node, (Var, Constant)):
             raise CodegenError(
                 f"{type(node).__name__} has no compiled form yet",

@@ -4,7 +4,7 @@ Functions stand where Relay has them: ``op.add``, ``op.nn.conv2d``, ``op.image.r
 """
 
 from ixion.ir.op import OP_TABLE
-from ixion.op import image, nn, vision
+from ixion.op import annotation, image, nn, qnn, vision
 from ixion.op.abroad import Names, by_aten_name, by_onnx_name, by_pnnx_name
 from ixion.op.activation import clip
 from ixion.op.binary import (
@@ -82,6 +82,7 @@ from ixion.op.reshapes import contrib_reverse_reshape, reshape, reshape_like, re
 from ixion.op.scan import argwhere, cumprod, cumsum, sequence_mask, unique
 from ixion.op.scatter import scatter_elements, scatter_nd, sparse_to_dense
 from ixion.op.shape import expand_dims, squeeze, transpose
+from ixion.op.signal import dft, fixed_point_multiply, matrix_set_diag, sliding_window, stft
 from ixion.op.slice import slice_like, strided_set, strided_slice
 from ixion.op.unary import (
     abs,
@@ -130,12 +131,12 @@ from ixion.op.unary import (
 BUILTIN = frozenset(OP_TABLE)
 
 __all__ = [
-    "BUILTIN",
     "Accumulation",
     "Exact",
     "InferArgs",
     "Inferred",
     "Names",
+    "OP_TABLE",
     "OpPattern",
     "Ulp",
     "abs",
@@ -144,6 +145,7 @@ __all__ = [
     "add",
     "adv_index",
     "all",
+    "annotation",
     "any",
     "arange",
     "argmax",
@@ -179,6 +181,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "define",
+    "dft",
     "divide",
     "einsum",
     "equal",
@@ -188,6 +191,7 @@ __all__ = [
     "fast_erf",
     "fast_exp",
     "fast_tanh",
+    "fixed_point_multiply",
     "floor",
     "floor_divide",
     "floor_mod",
@@ -207,12 +211,13 @@ __all__ = [
     "less",
     "less_equal",
     "log",
-    "log2",
     "log10",
+    "log2",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
+    "matrix_set_diag",
     "max",
     "maximum",
     "mean",
@@ -232,6 +237,7 @@ __all__ = [
     "ones_like",
     "power",
     "prod",
+    "qnn",
     "reinterpret",
     "repeat",
     "reshape",
@@ -252,12 +258,14 @@ __all__ = [
     "sin",
     "sinh",
     "slice_like",
+    "sliding_window",
     "sort",
     "sparse_to_dense",
     "split",
     "sqrt",
     "squeeze",
     "stack",
+    "stft",
     "stop_fusion",
     "strided_set",
     "strided_slice",

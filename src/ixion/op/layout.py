@@ -71,7 +71,7 @@ def _product(values: Sequence[int]) -> int:
 
 
 def to_plain(shape: Sequence[Any], layout: str, plain: str) -> tuple[Any, ...]:
-    """Dims or extents of a tensor in ``layout`` as dims of ``plain`` (the same capitals, no blocks)."""
+    """Dims or extents in ``layout`` as those of ``plain`` (the same capitals, no blocks)."""
     own = parse(layout)
     return tuple(shape[own.index(a)] * _product(own.factors(a)) for a in plain)
 

@@ -3,8 +3,10 @@
 from ixion.op.activation import leaky_relu, prelu, relu
 from ixion.op.blocks import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
 from ixion.op.conv import conv1d, conv2d, conv3d
+from ixion.op.conv_special import correlation, deformable_conv2d
 from ixion.op.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from ixion.op.dense import batch_matmul, bias_add, dense, matmul
+from ixion.op.gradients import avg_pool2d_grad, conv2d_backward_weight, max_pool2d_grad
 from ixion.op.loss import cross_entropy, cross_entropy_with_logits, nll_loss
 from ixion.op.norm import batch_norm, group_norm, instance_norm, layer_norm
 from ixion.op.norm_other import dropout, dropout_raw, l2_normalize, lrn
@@ -33,6 +35,7 @@ from ixion.op.pool_global import (
 )
 from ixion.op.reshapes import batch_flatten
 from ixion.op.resize import upsampling, upsampling3d
+from ixion.op.signal import fifo_buffer
 from ixion.op.softmax import fast_softmax, log_softmax, softmax
 
 __all__ = [
@@ -44,6 +47,7 @@ __all__ = [
     "adaptive_max_pool3d",
     "avg_pool1d",
     "avg_pool2d",
+    "avg_pool2d_grad",
     "avg_pool3d",
     "batch_flatten",
     "batch_matmul",
@@ -53,17 +57,21 @@ __all__ = [
     "conv1d",
     "conv1d_transpose",
     "conv2d",
+    "conv2d_backward_weight",
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "correlation",
     "cross_entropy",
     "cross_entropy_with_logits",
+    "deformable_conv2d",
     "dense",
     "depth_to_space",
     "dilate",
     "dropout",
     "dropout_raw",
     "fast_softmax",
+    "fifo_buffer",
     "global_avg_pool1d",
     "global_avg_pool2d",
     "global_avg_pool3d",
@@ -80,6 +88,7 @@ __all__ = [
     "matmul",
     "max_pool1d",
     "max_pool2d",
+    "max_pool2d_grad",
     "max_pool3d",
     "mirror_pad",
     "nll_loss",

@@ -257,7 +257,7 @@ define(
     compute=_grid_compute,
     compare=Accumulation(16, _grid_scale),
     samples=_grid_samples,
-    doc="Data read at coordinates in [-1, 1]; the grid is (batch, axes, ...), innermost axis first.",
+    doc="Data read at coordinates in [-1, 1]; the grid is (batch, axes, ...), inner axis first.",
 )
 
 

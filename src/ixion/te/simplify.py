@@ -178,6 +178,8 @@ def linear(expr: Expr, ranges: Ranges) -> Linear:
         if expr.op == "sub":
             return linear(expr.a, ranges).plus(linear(expr.b, ranges).scaled(-1))
         return _linear_product(expr, ranges)
+    if isinstance(expr, Cast) and isinstance(expr.a, Const):
+        return Linear(int(expr.a.value), {})
     return _atom(_rebuilt(expr, ranges))
 
 

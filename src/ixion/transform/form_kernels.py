@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeGuard
 
 from ixion.analysis.dataflow import dataflow_order, operands
 from ixion.analysis.dominators import ForwardGraph, PostDominators
@@ -31,7 +32,7 @@ from ixion.ir import (
     Var,
 )
 from ixion.op.define import OpPattern
-from ixion.op.typed import op_attr, op_name
+from ixion.op.typed import attrs_of, op_attr, op_name, shape_of
 from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
@@ -89,7 +90,11 @@ class _Former:
         self.doms = PostDominators(self.graph)
         for i, node in enumerate(self.nodes):
             if isinstance(node, Call) and isinstance(node.op, Op) and i not in self.groups:
-                self._grow(i, node)
+                attention = self._attention(i, node)
+                if attention is None:
+                    self._grow(i, node)
+                else:
+                    self._take(attention)
         return self._rebuild()
 
     def _graph(self) -> ForwardGraph:
@@ -110,9 +115,61 @@ class _Former:
             group.nodes |= path
             group.last = self.doms.parent[group.last]
             group.kind = kind
+        self._take(group)
+
+    def _take(self, group: _Group) -> None:
         for i in group.nodes:
             self.groups[i] = group
         group.calls = [self._call(i) for i in sorted(group.nodes)]
+
+    def _attention(self, start: int, call: Call) -> _Group | None:
+        """Product, softmax and product with only elementwise work and views between."""
+        if op_name(call) != "nn.batch_matmul":
+            return None
+        group, softmax = _Group("attention", {start}, start), False
+        while (after := self._only_consumer(group.last)) is not None:
+            name, before = op_name(after[1]), self.nodes[group.last]
+            if name == "nn.batch_matmul":
+                if not softmax or after[1].args[0] is not before:
+                    return None
+                self._extend(group, after[0])
+                return self._with_moves(group)
+            if name == "nn.softmax" and not softmax:
+                softmax = attrs_of(after[1]).axis in (-1, len(shape_of(after[1])) - 1)
+                if not softmax:
+                    return None
+            elif name not in VIEWS and (softmax or not self._keeps_size(group.last, after[1])):
+                return None
+            self._extend(group, after[0])
+        return None
+
+    def _only_consumer(self, i: int) -> tuple[int, Call] | None:
+        """The one call that reads a value which nothing else needs."""
+        node = self.graph.nodes[i]
+        found = {consumer.index for consumer, _ in node.outputs}
+        if node.extern_ref or len(found) != 1:
+            return None
+        index = found.pop()
+        call = self.nodes[index]
+        taken = index in self.groups or not isinstance(call, Call) or not has_compute(call)
+        return None if taken else (index, self._call(index))
+
+    def _extend(self, group: _Group, i: int) -> None:
+        group.nodes.add(i)
+        group.last = i
+
+    def _keeps_size(self, i: int, call: Call) -> bool:
+        before, after = self._type(i), _tensor(call)
+        elementwise = _pattern(call) <= OpPattern.BROADCAST
+        return bool(before and after) and elementwise and _size(before) == _size(after)
+
+    def _with_moves(self, group: _Group) -> _Group:
+        """Adds the reshapes and transposes that only move the result."""
+        while (after := self._only_consumer(group.last)) is not None:
+            if op_name(after[1]) not in VIEWS and op_name(after[1]) != "transpose":
+                break
+            self._extend(group, after[0])
+        return group
 
     def _call(self, i: int) -> Call:
         node = self.nodes[i]
@@ -186,6 +243,24 @@ class _Former:
         return new.get(id(self.func.body), self.func.body)
 
 
+def _moves_only(expr: Expr) -> TypeGuard[Call]:
+    """Data movement that a kernel may repeat while it reads, instead of reading its result."""
+    if not isinstance(expr, Call) or not has_compute(expr):
+        return False
+    name = op_name(expr)
+    if name in ("take", "strided_slice"):
+        return all(isinstance(a, Constant) for a in expr.args[1:])
+    return name in VIEWS or name == "transpose"
+
+
+def _rests_on(expr: Call, made: dict[int, Expr]) -> bool:
+    """Whether what a chain of moves starts from is the result of some kernel."""
+    source: Expr = expr
+    while _moves_only(source):
+        source = source.args[0]
+    return not isinstance(source, (Call, Tuple, TupleGetItem)) or id(source) in made
+
+
 def _kind(call: Call) -> str:
     name = op_name(call)
     if not has_compute(call) or not isinstance(call.checked_type, TensorType) or name in ALONE:
@@ -240,6 +315,10 @@ def _formed(
             return inside[id(expr)]
         if scalars and isinstance(expr, Constant) and expr.data.size == 1:
             return expr
+        if group.kind == "attention" and _moves_only(expr) and _rests_on(expr, new):
+            moved = expr.copy(args=tuple(operand(a, True) for a in expr.args))
+            inside[id(expr)] = moved
+            return moved
         if isinstance(expr, Tuple):
             return Tuple(tuple(operand(f, scalars) for f in expr.fields), span=expr.span)
         var = Var(f"p{len(params)}", expr.checked_type)

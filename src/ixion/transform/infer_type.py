@@ -21,6 +21,8 @@ from ixion.transform.registry import register_pass
 from ixion.transform.type_inferencer import TypeInferencer, written_type
 from ixion.transform.type_writer import TypeWriter, write_type
 
+_forget_type = vars(Expr)["_checked_type"].__delete__
+
 __all__ = ["InferType", "expr_type", "infer_expr"]
 
 
@@ -71,6 +73,7 @@ def _resigned(mod: IRModule) -> set[GlobalVar]:
             continue
         before = written_type(var)
         if before is not None and not _same_signature(func, before):
+            _forget_type(var)
             found.add(var)
     return found
 

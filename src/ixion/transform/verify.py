@@ -120,13 +120,17 @@ class VerifyInstrument(PassInstrument):
         self._inputs: Sequence[Any] | None = None
         self._expected: Any = None
         self._judged: IRModule | None = None
+        self._inferring: list[bool] = []
         self.checked: list[tuple[str, float]] = []
 
     def enter_pass_ctx(self) -> None:
         self._inputs = self._expected = self._judged = None
+        self._inferring = []
         self.checked = []
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if info.name == "InferType":
+            self._inferring.append(mod is self._judged)
         if self._inputs is None and self._entry in mod:
             typed = _typed(mod)
             given = self._given
@@ -135,8 +139,12 @@ class VerifyInstrument(PassInstrument):
             self._judged = mod
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        # Type inference runs inside other passes, which are then judged themselves.
-        if self._inputs is None or mod is self._judged or info.name == "InferType":
+        if info.name == "InferType":
+            # It runs inside other passes, which are then judged themselves.
+            if self._inferring and self._inferring.pop():
+                self._judged = mod
+            return
+        if self._inputs is None or mod is self._judged:
             return
         self._judge(mod, info.name)
         self._judged = mod

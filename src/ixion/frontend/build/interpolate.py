@@ -16,9 +16,12 @@ import numpy as np
 from ixion.frontend.build.matrix import dense
 from ixion.frontend.build.movement import take, transpose
 from ixion.frontend.emitter import Emitter
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 
 Array = np.ndarray[Any, Any]
+
+#: An axis is resized by tables as long as it.
+_LARGEST_AXIS = 1 << 16
 
 _RELAY_METHOD = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 _LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
@@ -64,6 +67,8 @@ def resize(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
     moved = [one for one in axes if one.size != static(x.shape[one.axis]) or one.scale != 1.0]
     if not moved:
         return x
+    for one in moved:
+        at_most(_LARGEST_AXIS, one.size, "cells along a resized axis")
     if _as_relay(x, moved, rule):
         return _resize(emit, x, moved, rule)
     for one in moved:

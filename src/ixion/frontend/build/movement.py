@@ -12,11 +12,12 @@ from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.emitter import Emitter, Number
-from ixion.frontend.term import Array, Term, static
+from ixion.frontend.term import Array, Term, at_most, static
 
 #: Slice bounds beyond any size: foreign formats write "to the end" as a huge number.
 _FAR = 1 << 62
 _BLOCK = 256
+_MOST_PARTS = 1 << 16
 
 
 def reshape(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
@@ -92,9 +93,10 @@ def _transposed(array: Array, order: tuple[int, ...]) -> Array:
     turned = array.transpose(order)
     if array.ndim != 2 or min(array.shape) < _BLOCK:
         return np.ascontiguousarray(turned)
-    out = np.empty(turned.shape, turned.dtype)
-    for row in range(0, out.shape[0], _BLOCK):
-        for column in range(0, out.shape[1], _BLOCK):
+    out: Array = np.empty_like(turned, order="C")
+    height, width = turned.shape
+    for row in range(0, height, _BLOCK):
+        for column in range(0, width, _BLOCK):
             block = (slice(row, row + _BLOCK), slice(column, column + _BLOCK))
             out[block] = turned[block]
     return out
@@ -175,6 +177,7 @@ def split_at(emit: Emitter, x: Term, axis: int, sizes: Sequence[int]) -> tuple[T
     """Parts of given sizes along an axis, in order; ModelFormatError if they do not add up."""
     axis %= x.rank
     total = static(x.shape[axis])
+    at_most(_MOST_PARTS, len(sizes), "parts of a split")
     if sum(sizes) != total:
         raise ModelFormatError(
             "a split into parts that do not add up", expected=total, found=str(list(sizes))
@@ -185,6 +188,14 @@ def split_at(emit: Emitter, x: Term, axis: int, sizes: Sequence[int]) -> tuple[T
     if len(set(sizes)) == 1:
         cuts = len(sizes)
     return emit.items(emit.call("split", x, indices_or_sections=cuts, axis=axis))
+
+
+def even_parts(total: int, size: int) -> list[int]:
+    """Parts of `size` and a smaller last one that add up to `total`."""
+    if size < 1:
+        raise ModelFormatError("a split into parts of no size")
+    at_most(_MOST_PARTS, -(-total // size), "parts of a split")
+    return [min(size, total - start) for start in range(0, total, size)]
 
 
 def concatenate(emit: Emitter, terms: Sequence[Term], axis: int) -> Term:

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from ixion.frontend.build.matrix import dense
 from ixion.frontend.build.movement import concatenate, expand_dims, select, split_at
 from ixion.frontend.emitter import Emitter
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
+
+#: Every step is written out.
+_MOST_STEPS = 1 << 14
 
 Activation = Callable[[Emitter, Term], Term]
 
@@ -59,7 +62,7 @@ def run(
     gates = dense(emit, x, layer.inputs, layer.input_bias)
     now = list(states)
     outputs: dict[int, Term] = {}
-    steps = range(static(x.shape[0]))
+    steps = range(at_most(_MOST_STEPS, static(x.shape[0]), "steps of a recurrent layer"))
     for at in reversed(steps) if reverse else steps:
         now = step(emit, layer, select(emit, gates, 0, at), now)
         outputs[at] = expand_dims(emit, now[0], [0])

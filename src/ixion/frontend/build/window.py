@@ -11,9 +11,13 @@ import numpy as np
 from ixion.base.dim import Dim
 from ixion.frontend.build.movement import pad, take
 from ixion.frontend.emitter import Emitter
-from ixion.frontend.term import Array, Term, static
+from ixion.frontend.term import Array, Term, at_most, static
 
 Ints = Sequence[int]
+
+#: Pooling with indices visits the cells of a window one by one.
+_MOST_CELLS = 1 << 10
+_MOST_PLACES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +200,8 @@ def max_pool_with_indices(emit: Emitter, x: Term, window: Window, ceil: bool) ->
     tables = []
     for axis in range(window.rank):
         size = static(x.shape[2 + axis])
-        count = output_size(size, window, axis, ceil)
+        count = at_most(_MOST_PLACES, output_size(size, window, axis, ceil), "pooling windows")
+        at_most(_MOST_CELLS, window.kernel[axis], "cells in a pooling window")
         starts = np.arange(count) * window.strides[axis] - window.before(axis)
         steps = np.arange(window.kernel[axis]) * window.dilation[axis]
         tables.append(_inside(starts[:, None] + steps, size))
@@ -228,6 +233,8 @@ def max_with_indices(emit: Emitter, x: Term, tables: Sequence[Array]) -> tuple[T
     of the input, so a cell may stand in a window twice.
     """
     spatial = tuple(static(dim) for dim in x.shape[2:])
+    at_most(_MOST_CELLS, math.prod(table.shape[1] for table in tables), "cells in a pooling window")
+    at_most(_MOST_PLACES, math.prod(spatial), "places in a pooled plane")
     plane = np.arange(math.prod(spatial), dtype=np.int64).reshape((1, 1, *spatial))
     best: Term | None = None
     index: Term | None = None

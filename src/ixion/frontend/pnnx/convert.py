@@ -94,11 +94,14 @@ class Site:
 
     @property
     def x(self) -> Term:
-        """The main input: `$input`, else the first operand that is no tied weight."""
+        """The main input: `$input`, else the first operand that is no tied weight.
+
+        Fused attention leaves operands under other names (`$mask`), so any operand will do.
+        """
         if "input" in self.op.arguments:
             return self.term(self.arg("input"))
         names = [name for name in self.op.positional if name not in self._fixed]
-        names = names or list(self.op.positional)
+        names = names or list(self.op.positional) or list(self.op.inputs)
         if not names:
             raise ModelFormatError(f"{self.op.kind} without an input")
         return self.term(self.items[names[0]])
@@ -113,6 +116,13 @@ class Site:
         """A tensor argument, None if it is left out or None."""
         item = self.arg(name, None)
         return None if item is None else self.term(item)
+
+    def operand(self, name: str) -> Term:
+        """A tensor argument that must be there."""
+        found = self.tensor(name)
+        if found is None:
+            raise ModelFormatError(f"{self.op.kind} without its argument {name!r}")
+        return found
 
     def has_weight(self, key: str) -> bool:
         """Whether the line lists a weight."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.compat.tvm._ffi import base
 from ixion.ir import get_global_func, register_func, register_node
 
 
@@ -14,4 +15,4 @@ def register_object(type_key: Any = None) -> Any:
     return register_node(type_key.__name__)(type_key)
 
 
-__all__ = ["get_global_func", "register_func", "register_object"]
+__all__ = ["base", "get_global_func", "register_func", "register_object"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ixion.base.span import SequentialSpan, SourceName, Span
 from ixion.compat.tvm import transform
 from ixion.compat.tvm._protocol import ItemMap
-from ixion.compat.tvm.ir import attrs, base, container, diagnostics, expr, instrument, type
+from ixion.compat.tvm.ir import attrs, base, container, diagnostics, expr, instrument, supply, type
 from ixion.compat.tvm.ir.structural import (
     assert_structural_equal,
     get_first_structural_mismatch,
@@ -58,5 +58,5 @@ __all__ = [
     "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeRelation", "TypeVar",
     "assert_structural_equal", "attrs", "base", "container", "diagnostics", "expr",
     "get_first_structural_mismatch", "instrument", "load_json", "make_node", "register_op_attr",
-    "save_json", "structural_equal", "structural_hash", "transform", "type",
+    "save_json", "structural_equal", "structural_hash", "supply", "transform", "type",
 ]  # fmt: skip

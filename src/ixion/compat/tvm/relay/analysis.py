@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.compat.tvm.relay import type_solver as _ffi_api
 from ixion.ir import (
     all_type_vars,
     all_vars,
@@ -22,6 +23,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "_ffi_api",
     "all_type_vars",
     "all_vars",
     "bound_type_vars",

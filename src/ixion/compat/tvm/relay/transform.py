@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ixion.compat.tvm.relay.parser import parse
-from ixion.ir import IRModule
+from ixion.ir import Expr, IRModule, Type
 from ixion.transform import (
     FunctionPass,
     InferType,
@@ -15,6 +15,7 @@ from ixion.transform import (
     PassInfo,
     Sequential,
     function_pass,
+    infer_expr,
     module_pass,
 )
 
@@ -29,6 +30,13 @@ def AnnotateSpans() -> Pass:
     return made
 
 
+def InferTypeLocal(expr: Expr) -> Type:
+    """The type of an expression, also written into it."""
+    found: Type = infer_expr(expr).checked_type
+    expr._set_checked_type(found)
+    return found
+
+
 def __getattr__(name: str) -> Any:
     import ixion.transform
 
@@ -39,6 +47,7 @@ __all__ = [
     "AnnotateSpans",
     "FunctionPass",
     "InferType",
+    "InferTypeLocal",
     "ModulePass",
     "Pass",
     "PassContext",

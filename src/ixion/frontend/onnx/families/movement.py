@@ -9,7 +9,7 @@ from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
 from ixion.frontend.onnx.convert import Site, converts
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 
 
 @converts("Reshape")
@@ -75,7 +75,7 @@ def split(site: Site) -> tuple[Term, ...]:
     else:
         count = site.attr("num_outputs", len(site.node.outputs))
         size = static(x.shape[axis])
-        part = -(-size // count)
+        part = -(-size // at_most(1 << 16, count, "parts of a split"))
         sizes = [min(part, max(0, size - part * index)) for index in range(count)]
     return movement.split_at(site.emit, x, axis, sizes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.interpolate import Axis, Rule, resize
+from ixion.frontend.build.roi import RoiGrid, roi_align
 from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.term import Term, static
 
@@ -111,25 +112,16 @@ def _channels_first(site: Site, grid: Term) -> Term:
 
 
 @converts("RoiAlign")
-def roi_align(site: Site) -> Term:
-    x, boxes, batch = site.input(0), site.input(1), site.input(2)
-    if site.opset >= 16 and site.attr("coordinate_transformation_mode", "half_pixel") != (
-        "output_half_pixel"
-    ):
-        # Half a pixel of the feature map, taken off before the boxes are scaled to it.
-        shift = 0.5 / site.attr("spatial_scale", 1.0)
-        boxes = site.call("subtract", boxes, shift)
-        site.unsupported("with half_pixel coordinates")
-    index = site.call("cast", site.call("expand_dims", batch, axis=1), dtype=boxes.dtype)
-    rois = site.call("concatenate", [index, boxes], axis=1)
-    sampling = site.attr("sampling_ratio", 0)
-    return site.call(
-        "vision.roi_align",
-        x,
-        rois,
-        pooled_size=(site.attr("output_height", 1), site.attr("output_width", 1)),
-        spatial_scale=site.attr("spatial_scale", 1.0),
-        sample_ratio=sampling or -1,
-        layout="NCHW",
-        mode=site.attr("mode", "avg"),
+def roi_align_(site: Site) -> Term:
+    if site.attr("mode", "avg") != "avg":
+        site.unsupported("in mode max")
+    if site.attr("sampling_ratio", 0) < 1:
+        site.unsupported("with samples that depend on the boxes (sampling_ratio 0)")
+    default = "half_pixel" if site.opset >= 16 else "output_half_pixel"
+    grid = RoiGrid(
+        (site.attr("output_height", 1), site.attr("output_width", 1)),
+        site.attr("sampling_ratio"),
+        site.attr("spatial_scale", 1.0),
+        site.attr("coordinate_transformation_mode", default) == "half_pixel",
     )
+    return roi_align(site.emit, site.input(0), site.input(1), site.input(2), grid)

@@ -8,7 +8,7 @@ from ixion.base import dim as dims
 from ixion.frontend.build.movement import broadcast_to, reshape
 from ixion.frontend.onnx.convert import Site, converts, dtype_of
 from ixion.frontend.onnx.model import SparseTensor
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 from ixion.ir import TensorType
 
 _CONSTANTS = {
@@ -81,8 +81,7 @@ def range_(site: Site) -> Term:
     bounds = [term.array if term.known else None for term in (start, stop, step)]
     if all(bound is not None for bound in bounds):
         first, last, by = (np.asarray(bound).reshape(-1)[0].item() for bound in bounds)
-        values = np.arange(first, last, by)
-        return site.emit.constant(values, start.dtype)
+        return site.emit.arange(first, last, by, start.dtype)
     made = site.call(
         "arange",
         start, stop, step,
@@ -106,6 +105,7 @@ def _length(start: Term, stop: Term, step: Term) -> dims.Dim | None:
 def eye_like(site: Site) -> Term:
     x = site.input(0)
     rows, columns = (static(dim) for dim in x.shape)
+    at_most(1 << 24, rows * columns, "elements of an identity matrix")
     dtype = dtype_of(site.attr("dtype")) if site.has("dtype") else x.dtype
     return site.emit.constant(np.eye(rows, columns, site.attr("k", 0)), dtype)
 

@@ -98,8 +98,7 @@ def rrelu(site: Site) -> Term:
 @converts("nn.PReLU", "F.prelu")
 def prelu(site: Site) -> Term:
     x = site.x
-    slope = site.optional_weight("weight", x.dtype) or site.tensor("weight")
-    assert slope is not None
+    slope = site.optional_weight("weight", x.dtype) or site.operand("weight")
     slope = cast(site.emit, slope, x.dtype)
     if slope.size != 1:
         # One slope a channel, and channels are axis 1 (axis 0 of a vector).

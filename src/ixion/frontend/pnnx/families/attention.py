@@ -20,13 +20,14 @@ from ixion.frontend.build.movement import (
 )
 from ixion.frontend.pnnx.convert import Site, converts
 from ixion.frontend.pnnx.promote import cast
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 
 
 def _masked(site: Site, scores: Term, mask: Term | None, causal: bool) -> Term:
     """Scores with a bool mask (true is kept), an added float mask, or the causal triangle."""
     if causal:
         rows, columns = static(scores.shape[-2]), static(scores.shape[-1])
+        at_most(1 << 26, rows * columns, "elements of a causal mask")
         mask = site.emit.constant(np.tril(np.ones((rows, columns), bool)))
     if mask is None:
         return scores
@@ -45,9 +46,7 @@ def _weights(
 
 @converts("F.scaled_dot_product_attention")
 def attention(site: Site) -> Term:
-    query, key, value = (site.tensor(name) for name in ("query", "key", "value"))
-    if query is None or key is None or value is None:
-        raise ModelFormatError("attention without query, key or value")
+    query, key, value = (site.operand(name) for name in ("query", "key", "value"))
     if site.flag("enable_gqa"):
         times = static(query.shape[-3]) // static(key.shape[-3])
         if times > 1:

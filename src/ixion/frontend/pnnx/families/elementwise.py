@@ -106,8 +106,7 @@ def to(site: Site) -> Term:
 
 @converts("Tensor.type_as")
 def type_as(site: Site) -> Term:
-    other = site.tensor("other")
-    assert other is not None
+    other = site.operand("other")
     return cast(site.emit, site.x, other.dtype)
 
 
@@ -128,8 +127,7 @@ def _number(item: Item) -> Item:
 
 @converts("Tensor.masked_fill", "torch.masked_fill")
 def masked_fill(site: Site) -> Term:
-    x, mask = site.x, site.tensor("mask")
-    assert mask is not None
+    x, mask = site.x, site.operand("mask")
     value = as_term(site.emit, _number(site.arg("value")), x.dtype)
     return site.call("where", _as_bool(site, mask), value, x)
 

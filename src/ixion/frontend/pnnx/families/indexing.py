@@ -20,7 +20,7 @@ from ixion.frontend.pnnx.convert import Site, converts
 from ixion.frontend.pnnx.expression import parse
 from ixion.frontend.pnnx.families.slicing import Cut
 from ixion.frontend.pnnx.promote import Item, as_term, cast, promoted, torch_dtype
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 
 _AXES = tuple[int, Term]
 
@@ -41,8 +41,7 @@ def index(site: Site) -> Term:
 
 @converts("torch.masked_select")
 def masked_select(site: Site) -> Term:
-    x, mask = site.x, site.tensor("mask")
-    assert mask is not None
+    x, mask = site.x, site.operand("mask")
     whole = site.call("broadcast_to", mask, shape=x.shape) if mask.shape != x.shape else mask
     return masked(site, x, whole)
 
@@ -109,21 +108,18 @@ def _flat_places(site: Site, terms: list[Term], sizes: list[int]) -> Term:
             total = place
         else:
             total = site.call("add", site.call("multiply", total, size), place)
-    assert total is not None
     return total
 
 
 @converts("torch.index_select")
 def index_select(site: Site) -> Term:
-    x, places = site.x, site.tensor("index")
-    assert places is not None
+    x, places = site.x, site.operand("index")
     return take(site.emit, x, places, site.axis("dim", x.rank))
 
 
 @converts("torch.gather")
 def gather(site: Site) -> Term:
-    x, places = site.x, site.tensor("index")
-    assert places is not None
+    x, places = site.x, site.operand("index")
     axis = site.axis("dim", x.rank)
     if places.shape[:axis] + places.shape[axis + 1 :] != x.shape[:axis] + x.shape[axis + 1 :]:
         others = [one for one in range(x.rank) if one != axis]
@@ -134,8 +130,7 @@ def gather(site: Site) -> Term:
 
 @converts("torch.scatter_add", "torch.scatter")
 def scatter(site: Site) -> Term:
-    x, places, source = site.x, site.tensor("index"), site.arg("src")
-    assert places is not None
+    x, places, source = site.x, site.operand("index"), site.arg("src")
     values = as_term(site.emit, source, x.dtype)
     if values.rank != places.rank:
         values = broadcast_to(site.emit, values, places.shape)
@@ -162,8 +157,7 @@ def slice_copy(site: Site) -> Term:
 
 @converts("torch.slice_scatter", "torch.select_scatter")
 def slice_scatter(site: Site) -> Term:
-    target, source = site.x, site.tensor("src")
-    assert source is not None
+    target, source = site.x, site.operand("src")
     if site.op.kind == "torch.select_scatter":
         axis, place = site.axis("dim", target.rank), site.ints("index")[0]
         return assigned(site, target, source, Cut(selected=[(axis, place)]))
@@ -206,9 +200,7 @@ def _source_shape(target: Term, cut: Cut) -> list[Any]:
 @converts("Tensor.fill", "Tensor.copy")
 def fill(site: Site) -> Term:
     if site.op.kind == "Tensor.copy":
-        target, source = site.tensor("self"), site.tensor("src")
-        assert target is not None
-        assert source is not None
+        target, source = site.operand("self"), site.operand("src")
         return broadcast_to(site.emit, cast(site.emit, source, target.dtype), target.shape)
     x = site.x
     return broadcast_to(site.emit, as_term(site.emit, site.arg("value"), x.dtype), x.shape)
@@ -216,12 +208,13 @@ def fill(site: Site) -> Term:
 
 @converts("torch.arange")
 def arange(site: Site) -> Term:
-    start, end, step = (site.arg("start", 0), site.arg("end"), site.arg("step", 1))
-    values = [_known(site, item) for item in (start, end, step)]
+    bounds = (site.arg("start", 0), site.arg("end"), site.arg("step", 1))
+    values = [_known(site, item) for item in bounds]
     stated = site.arg("dtype", None)
     whole = all(isinstance(value, int) for value in values)
     dtype = torch_dtype(str(stated)) if stated else ("int64" if whole else "float32")
-    return site.emit.constant(np.arange(*values), dtype)
+    start, end, step = values
+    return site.emit.arange(start, end, step, dtype)
 
 
 def _known(site: Site, item: Item) -> int | float:
@@ -268,7 +261,7 @@ def diagonal(site: Site) -> Term:
         line = np.diagonal(np.arange(rows * columns).reshape(rows, columns), k)
         flat = reshape(site.emit, x, (rows * columns,))
         return take(site.emit, flat, site.emit.constant(line, "int64"), 0)
-    size = static(x.shape[0]) + abs(k)
+    size = at_most(1 << 12, static(x.shape[0]) + abs(k), "rows of a diagonal matrix")
     places = np.clip(np.arange(size) - max(0, -k), 0, static(x.shape[0]) - 1)
     column = reshape(site.emit, take(site.emit, x, site.emit.constant(places), 0), (size, 1))
     mask = site.emit.constant(np.eye(size, k=k, dtype=bool))

@@ -30,9 +30,7 @@ def linear(site: Site) -> Term:
 def linear_function(site: Site) -> Term:
     # The input may be positional and a weight itself.
     x = site.tensor("input") or site.term(site.positional[0])
-    weight, bias = site.tensor("weight"), site.tensor("bias")
-    if weight is None:
-        raise ModelFormatError("F.linear without a weight")
+    weight, bias = site.operand("weight"), site.tensor("bias")
     bias = None if bias is None else cast(site.emit, bias, x.dtype)
     return linear_of(site, x, cast(site.emit, weight, x.dtype), bias)
 
@@ -108,8 +106,5 @@ def embedding(site: Site) -> Term:
     if site.op.kind == "nn.Embedding":
         table = site.weight("weight")
     else:
-        found = site.tensor("weight")
-        if found is None:
-            raise ModelFormatError("F.embedding without a weight")
-        table = found
+        table = site.operand("weight")
     return site.call("take", table, site.x, axis=0, mode="fast")

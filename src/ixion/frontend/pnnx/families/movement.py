@@ -13,7 +13,7 @@ from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
 from ixion.frontend.pnnx.convert import Site, converts
 from ixion.frontend.pnnx.promote import Item, promoted
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 
 
 @converts("Tensor.reshape", "Tensor.view", "torch.reshape")
@@ -23,8 +23,7 @@ def reshape(site: Site) -> Term:
 
 @converts("Tensor.reshape_as")
 def reshape_as(site: Site) -> Term:
-    other = site.tensor("other")
-    assert other is not None
+    other = site.operand("other")
     return movement.reshape(site.emit, site.x, other.shape)
 
 
@@ -134,9 +133,7 @@ def split(site: Site) -> Any:
     stated = site.arg("split_size_or_sections")
     total = static(x.shape[axis])
     if isinstance(stated, int):
-        if stated < 1:
-            raise ModelFormatError("a split into parts of no size")
-        sizes = [min(stated, total - start) for start in range(0, total, stated)]
+        sizes = movement.even_parts(total, stated)
     else:
         sizes = list(site.ints("split_size_or_sections"))
     return _parts(site, axis, sizes)
@@ -147,8 +144,8 @@ def chunk(site: Site) -> Any:
     x = _main(site)
     axis = site.axis("dim", x.rank, 0)
     total = static(x.shape[axis])
-    size = max(1, -(-total // int(site.arg("chunks"))))
-    return _parts(site, axis, [min(size, total - start) for start in range(0, total, size)])
+    size = max(1, -(-total // max(1, int(site.arg("chunks")))))
+    return _parts(site, axis, movement.even_parts(total, size))
 
 
 @converts("torch.tensor_split")
@@ -159,7 +156,7 @@ def tensor_split(site: Site) -> Any:
     if site.arg("indices", None) is not None:
         edges = [slice(index).indices(total)[1] for index in site.ints("indices")]
     else:
-        sections = int(site.arg("sections"))
+        sections = at_most(1 << 16, int(site.arg("sections")), "parts of a split")
         small, larger = divmod(total, sections)
         edges = [small * i + min(i, larger) for i in range(1, sections)]
     bounds = [0, *edges, total]
@@ -173,7 +170,7 @@ def tensor_split(site: Site) -> Any:
 def unbind(site: Site) -> Any:
     x = site.x
     axis = site.axis("dim", x.rank, 0)
-    count = static(x.shape[axis])
+    count = at_most(1 << 16, static(x.shape[axis]), "parts of a split")
     parts = movement.split_at(site.emit, x, axis, [1] * count) if count else ()
     made = [movement.squeeze(site.emit, part, [axis]) for part in parts]
     return made[0] if len(site.op.outputs) == 1 and len(made) == 1 else made
@@ -189,8 +186,7 @@ def expand(site: Site) -> Term:
 
 @converts("Tensor.expand_as")
 def expand_as(site: Site) -> Term:
-    other = site.tensor("other")
-    assert other is not None
+    other = site.operand("other")
     return movement.broadcast_to(site.emit, site.x, other.shape)
 
 
@@ -213,6 +209,7 @@ def repeat_interleave(site: Site) -> Term:
     repeats = site.ints("repeats")
     if len(repeats) == 1:
         return site.call("repeat", x, repeats=repeats[0], axis=axis)
+    at_most(1 << 24, sum(repeats), "repeated elements")
     places = np.repeat(np.arange(static(x.shape[axis])), repeats)
     return movement.take(site.emit, x, site.emit.constant(places, "int64"), axis)
 
@@ -251,25 +248,27 @@ def _rolled(site: Site, x: Term, axis: int, shift: int) -> Term:
 @converts("nn.PixelShuffle", "F.pixel_shuffle")
 def pixel_shuffle(site: Site) -> Term:
     factor = int(site.arg("upscale_factor"))
-    x, added = _four(site)
+    x = _planes(site)
     out = site.call("nn.depth_to_space", x, block_size=factor, layout="NCHW", mode="CRD")
-    return movement.squeeze(site.emit, out, [0]) if added else out
+    return movement.reshape(site.emit, out, (*site.x.shape[:-3], *out.shape[1:]))
 
 
 @converts("nn.PixelUnshuffle", "F.pixel_unshuffle")
 def pixel_unshuffle(site: Site) -> Term:
-    """(N, C, H, W) to (N, C * f * f, H / f, W / f), the channel varying slowest."""
+    """(.., C, H, W) to (.., C * f * f, H / f, W / f), the channel varying slowest."""
     f = int(site.arg("downscale_factor"))
-    x, added = _four(site)
+    x = _planes(site)
     n, c, h, w = x.shape
     high, wide = dims.floordiv(h, f), dims.floordiv(w, f)
     cells = movement.reshape(site.emit, x, (n, c, high, f, wide, f))
     cells = movement.transpose(site.emit, cells, (0, 1, 3, 5, 2, 4))
-    out = movement.reshape(site.emit, cells, (n, dims.multiply(c, f * f), high, wide))
-    return movement.squeeze(site.emit, out, [0]) if added else out
+    shape = (*site.x.shape[:-3], dims.multiply(c, f * f), high, wide)
+    return movement.reshape(site.emit, cells, shape)
 
 
-def _four(site: Site) -> tuple[Term, bool]:
-    if site.x.rank == 3:
-        return movement.expand_dims(site.emit, site.x, [0]), True
-    return site.x, False
+def _planes(site: Site) -> Term:
+    """The input with its leading axes joined: (N, C, H, W)."""
+    x = site.x
+    if x.rank < 3:
+        raise ModelFormatError(f"{site.op.kind} of a tensor of rank {x.rank}")
+    return movement.reshape(site.emit, x, (dims.prod(x.shape[:-3]), *x.shape[-3:]))

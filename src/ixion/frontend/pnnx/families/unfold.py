@@ -10,7 +10,7 @@ from ixion.frontend.build.movement import concatenate, expand_dims, pad, reshape
 from ixion.frontend.build.window import Window, output_size, transposed_convolution
 from ixion.frontend.pnnx.convert import Site, converts
 from ixion.frontend.pnnx.families.window import batched, unbatched
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term, at_most, static
 
 
 def _window(site: Site) -> Window:
@@ -31,6 +31,7 @@ def unfold(site: Site) -> Term:
     widths = [(0, 0), (0, 0), *((window.before(i), window.after(i)) for i in (0, 1))]
     padded = pad(site.emit, x, widths)
     parts = []
+    at_most(1 << 12, math.prod(window.kernel), "cells of a kernel")
     for cell in np.ndindex(*window.kernel):
         begins = [at * step for at, step in zip(cell, window.dilation, strict=True)]
         ends = [b + (n - 1) * s + 1 for b, n, s in zip(begins, counts, window.strides, strict=True)]
@@ -50,7 +51,7 @@ def fold(site: Site) -> Term:
     added = x.rank == 2
     x = expand_dims(site.emit, x, [0]) if added else x
     window, size = _window(site), site.ints("output_size", 2)
-    cells = math.prod(window.kernel)
+    cells = at_most(1 << 12, math.prod(window.kernel), "cells of a kernel")
     channels = static(x.shape[1]) // cells
     counts = [output_size(size[i], window, i, False) for i in (0, 1)]
     planes = reshape(site.emit, x, (x.shape[0], channels * cells, *counts))

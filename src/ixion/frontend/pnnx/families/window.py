@@ -51,9 +51,7 @@ def _operands(site: Site) -> tuple[Term, Term, Term | None]:
     x = site.x
     if site.op.kind.startswith("nn."):
         return x, site.weight("weight", x.dtype), site.optional_weight("bias", x.dtype)
-    weight, bias = site.tensor("weight"), site.tensor("bias")
-    if weight is None:
-        raise ModelFormatError(f"{site.op.kind} without a weight")
+    weight, bias = site.operand("weight"), site.tensor("bias")
     bias = None if bias is None else cast(site.emit, bias, x.dtype)
     return x, cast(site.emit, weight, x.dtype), bias
 

@@ -15,9 +15,11 @@ from ixion.compat.tvm.relay.testing import (
     lstm,
     mlp,
     mobilenet,
+    nat,
     resnet,
     squeezenet,
     synthetic,
+    temp_op_attr,
     vgg,
 )
 from ixion.compat.tvm.relay.testing.init import create_workload
@@ -61,6 +63,6 @@ def count_ops(expr: Expr) -> dict[str, int]:
 
 __all__ = [
     "Prelude", "TensorType", "Tuple", "count_ops", "create_workload", "dcgan", "densenet", "dqn",
-    "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet", "rand", "resnet",
-    "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "vgg",
+    "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet", "nat", "rand", "resnet",
+    "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "temp_op_attr", "vgg",
 ]  # fmt: skip

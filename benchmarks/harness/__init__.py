@@ -1,0 +1,1 @@
+"""The parts of `run.py`: networks, engines, processes, timing and reports."""
