@@ -183,7 +183,8 @@ def _scale_conv(to: _Transformer, conv: Call, message: ScaleMessage, scale: Expr
 
 
 def _prepare_dense(dense: Call, args: Messages) -> ScaleMessage | None:
-    return ScaleMessage((1,))
+    # Relay says axis 1, which is the last one of the rank 2 that its dense had.
+    return ScaleMessage((len(tensor_type(dense).shape) - 1,))
 
 
 def _scale_dense(to: _Transformer, dense: Call, message: ScaleMessage, scale: Expr) -> Step:

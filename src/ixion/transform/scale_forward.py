@@ -179,7 +179,7 @@ def _apply_conv(conv: Call, args: tuple[Expr, ...], out: ScaleMessage | None) ->
 
 
 def _prepare_dense(dense: Call, out: ScaleMessage | None) -> Messages:
-    return (ScaleMessage((1,)), None)
+    return (ScaleMessage((len(tensor_type(dense.args[0]).shape) - 1,)), None)
 
 
 def _apply_dense(dense: Call, args: tuple[Expr, ...], out: ScaleMessage | None) -> Expr | None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.matrix import dense, matmul, matmul_transposed
 from ixion.frontend.build.movement import (
     broadcast_to,

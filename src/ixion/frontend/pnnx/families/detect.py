@@ -25,6 +25,7 @@ def detect(site: Site) -> Term:
 
 def _array(site: Site, key: str) -> Array:
     array = site.weight(key).array
+    assert array is not None
     return array
 
 

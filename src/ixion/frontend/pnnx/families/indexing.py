@@ -108,6 +108,7 @@ def _flat_places(site: Site, terms: list[Term], sizes: list[int]) -> Term:
             total = place
         else:
             total = site.call("add", site.call("multiply", total, size), place)
+    assert total is not None
     return total
 
 
@@ -271,11 +272,11 @@ def diagonal(site: Site) -> Term:
 @converts("torch.cross")
 def cross(site: Site) -> Term:
     a, b = promoted(site.emit, [site.x, site.arg("other")])
-    axis = (
-        site.axis("dim", a.rank, -1)
-        if site.arg("dim", None) is not None
-        else next(axis for axis, dim in enumerate(a.shape) if dim == 3)
-    )
+    if site.arg("dim", None) is None:
+        # torch's default is the first axis of size 3.
+        axis = [isinstance(dim, int) and dim == 3 for dim in a.shape].index(True)
+    else:
+        axis = site.axis("dim", a.rank)
     ahead, behind = site.emit.constant([1, 2, 0], "int64"), site.emit.constant([2, 0, 1], "int64")
     left = site.call("multiply", take(site.emit, a, ahead, axis), take(site.emit, b, behind, axis))
     right = site.call("multiply", take(site.emit, a, behind, axis), take(site.emit, b, ahead, axis))
