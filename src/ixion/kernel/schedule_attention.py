@@ -137,7 +137,7 @@ class _Parts:
 
     def check(self) -> None:
         """Builds the expressions that tell whether the form fits."""
-        self._score_expr(None)
+        self._score_expr(self.keys if self.keys < self.lanes else None)
 
     def _operand(
         self, call: Call, i: int, index: tuple[Expr, Expr], ranges: dict[Var, tuple[int, int]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ixion.base import dim as dims
+from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.movement import broadcast_to, reshape
 from ixion.frontend.onnx.convert import Site, converts, dtype_of
 from ixion.frontend.onnx.model import SparseTensor
@@ -27,7 +28,8 @@ def constant(site: Site) -> Term:
         from ixion.frontend.onnx.importer import dense_array
 
         sparse = site.attr("sparse_value")
-        assert isinstance(sparse, SparseTensor)
+        if not isinstance(sparse, SparseTensor):
+            raise ModelFormatError("the attribute 'sparse_value' is no sparse tensor")
         return Term.constant(dense_array(sparse))
     if site.has("value"):
         return Term.constant(site.tensor("value").numpy())

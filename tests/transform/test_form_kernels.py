@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ixion import op
+from ixion.analysis.dataflow import calls_inside, dataflow_order
+from ixion.ir import Call, Expr, Function, IRModule, Tuple, const, var
+from ixion.op.typed import callee, function_attr, op_name
+from ixion.transform.form_kernels import LIMIT, FormKernels
+from ixion.transform.pass_infra import Sequential
+from ixion.transform.plan_layouts import PlanLayouts
+
+
+def kernels(function: Function) -> list[tuple[str, list[str]]]:
+    """Kind and ops of each formed kernel, in order."""
+    return [
+        (function_attr(callee(n), "kernel"), [op_name(c) for c in calls_inside(callee(n))])
+        for n in dataflow_order(function.body) if isinstance(n, Call)
+    ]  # fmt: skip
+
+
+def formed(params: list, body: Expr, *, layouts: bool = False) -> Function:
+    passes = [FormKernels(), PlanLayouts(target="avx512")] if layouts else [FormKernels()]
+    return Sequential(passes)(IRModule.from_expr(Function(params, body)))["main"]
+
+
+def conv(x: Expr, ins: int, outs: int) -> Expr:
+    weight = const(np.ones((outs, ins, 1, 1), np.float32))
+    return op.call("nn.conv2d", x, weight, channels=outs, kernel_size=(1, 1))
+
+
+def test_a_convolution_takes_what_follows_up_to_the_next_shared_value() -> None:
+    x = var("x", shape=(1, 16, 4, 4))
+    y = op.call("nn.relu", conv(x, 16, 16))
+    z = op.call("nn.relu", op.call("add", conv(y, 16, 16), y))
+    assert kernels(formed([x], z)) == [
+        ("nn.conv2d", ["nn.conv2d", "nn.relu"]),
+        ("nn.conv2d", ["nn.conv2d", "add", "nn.relu"]),
+    ]
+
+
+def test_a_diamond_is_taken_whole() -> None:
+    x = var("x", shape=(1, 16, 4, 4))
+    y = conv(x, 16, 16)
+    body = op.call("multiply", y, op.call("sigmoid", y))
+    assert kernels(formed([x], body)) == [("nn.conv2d", ["nn.conv2d", "sigmoid", "multiply"])]
+
+
+def test_a_value_that_is_also_a_result_ends_its_kernel() -> None:
+    x = var("x", shape=(1, 16, 4, 4))
+    y = conv(x, 16, 16)
+    body = Tuple([y, op.call("nn.relu", y)])
+    found = formed([x], body)
+    kinds = [k for n in found.body.fields for k in [function_attr(callee(n), "kernel")]]
+    assert kinds == ["nn.conv2d", "elementwise"]
+
+
+def test_of_two_convolutions_that_meet_the_later_takes_the_sum() -> None:
+    x = var("x", shape=(1, 16, 4, 4))
+    body = op.call("add", conv(x, 16, 16), conv(x, 16, 16))
+    found = [kind for kind, _ in kernels(formed([x], body))]
+    assert found == ["nn.conv2d", "nn.conv2d"]
+
+
+def test_views_alone_stay_views_and_moves_join() -> None:
+    x = var("x", shape=(2, 3, 4))
+    flat = op.call("reshape", op.call("nn.batch_flatten", x), newshape=(4, 6))
+    assert kernels(formed([x], flat)) == [("view", ["nn.batch_flatten", "reshape"])]
+    moved = op.call("reshape", op.call("transpose", x, axes=(2, 0, 1)), newshape=(24,))
+    assert kernels(formed([x], moved)) == [("injective", ["transpose", "reshape"])]
+
+
+def test_scalars_stay_inside_and_other_constants_become_parameters() -> None:
+    x = var("x", shape=(2, 3))
+    row = const(np.ones(3, np.float32))
+    body = op.call("add", op.call("multiply", x, const(np.float32(2))), row)
+    (kernel,) = [n for n in dataflow_order(formed([x], body).body) if isinstance(n, Call)]
+    assert len(callee(kernel).params) == 2
+    assert kernel.args[1] is row
+
+
+def test_long_chains_are_cut() -> None:
+    x = var("x", shape=(4,))
+    body: Expr = x
+    for _ in range(3 * LIMIT):
+        body = op.call("exp", body)
+    sizes = [len(ops) for _, ops in kernels(formed([x], body))]
+    assert sum(sizes) == 3 * LIMIT
+    assert max(sizes) <= LIMIT
+
+
+def test_layouts_convert_only_at_the_ends() -> None:
+    x = var("x", shape=(1, 32, 8, 8))
+    y = op.call("nn.relu", conv(op.call("nn.relu", conv(x, 32, 32)), 32, 32))
+    y = op.call("nn.max_pool2d", op.call("exp", y), pool_size=(2, 2), strides=(2, 2))
+    function = formed([x], y, layouts=True)
+    chain = [n for n in dataflow_order(function.body) if isinstance(n, Call)]
+    found = [
+        (function_attr(callee(n), "kernel"), function_attr(callee(n), "out_layout")) for n in chain
+    ]
+    assert found == [
+        ("relayout", "NCHW16c"), ("nn.conv2d", "NCHW16c"), ("nn.conv2d", "NCHW16c"),
+        ("nn.max_pool2d", "NCHW16c"), ("relayout", "NCHW"),
+    ]  # fmt: skip
+
+
+def test_a_stem_reads_the_plain_image() -> None:
+    x = var("x", shape=(1, 3, 8, 8))
+    function = formed([x], conv(x, 3, 16), layouts=True)
+    first = next(n for n in dataflow_order(function.body) if isinstance(n, Call))
+    assert function_attr(callee(first), "in_layouts")[0] == "NCHW"
