@@ -112,9 +112,7 @@ def test_let_chain_and_let_as_operand():
         ir.Let(x, one, ir.Let(y, add(x, add(one, one)), y)),
         "let %x = 1;\n%0 = add(1, 1);\nlet %y = add(%x, %0);\n%y",
     )
-    check(
-        ir.Let(z, ir.Let(x, one, x), z), "let %z = (\n  let %x = 1;\n  %x\n);\n%z"
-    )
+    check(ir.Let(z, ir.Let(x, one, x), z), "let %z = (\n  let %x = 1;\n  %x\n);\n%z")
     inner = ir.Let(x, one, x)
     check(add(inner, inner), "%0 = (\n  let %x = 1;\n  %x\n);\nadd(%0, %0)")
 
@@ -144,7 +142,7 @@ def test_attributes_that_differ_from_their_defaults():
     call = op("nn.conv2d", x, w, padding=(1, 1, 1, 1), channels=2, kernel_size=(3, 3),
               data_layout="NHWC", out_dtype="int32")  # fmt: skip
     assert pretty_print(call).endswith(
-        'nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=2, kernel_size=[3, 3], '
+        "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=2, kernel_size=[3, 3], "
         'data_layout="NHWC", out_dtype="int32")'
     )
     assert ir.structural_equal(parse_expr(astext(call)), call, map_free_vars=True)

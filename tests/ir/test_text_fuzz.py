@@ -29,6 +29,15 @@ PIECES = ["(", ")", "{", "}", "[", "]", ",", ";", ":", "=", "->", "=>", "%x", "@
           "1.5", "99999999999999999999", "#[metadata]", "/*", "é", "\\", "Tensor", "int32"]  # fmt: skip
 
 
+def complaint(read, text):
+    """The message of the DiagnosticError that reading a text raises, or None."""
+    try:
+        read(text)
+    except DiagnosticError as error:
+        return str(error)
+    return None
+
+
 def damaged(seed):
     chance = random.Random(seed)
     text = SAMPLE
@@ -56,22 +65,23 @@ def test_the_sample_itself():
 @pytest.mark.parametrize("block", range(10))
 def test_damaged_text(block):
     for seed in range(block * 50, block * 50 + 50):
-        try:
-            parse(damaged(seed))
-        except DiagnosticError as error:
-            assert "error: " in str(error)
-            assert "--> from_string:" in str(error)
+        message = complaint(parse, damaged(seed))
+        assert message is None or ("error: " in message and "--> from_string:" in message)
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["9" * 5000, "1e99999f", "%" + "9" * 5000, "meta[A][" + "9" * 5000 + "]", "1" + "-" * 9999 + "1",
-     "(1, 2).99999999999999999999", "fn (%x: Tensor[(-1), int8]) { %x }", "(1, 2).0i64"],
-)  # fmt: skip
-def test_extreme_numbers(text):
-    try:
-        result = ir.parse_expr(text)
-    except DiagnosticError as error:
-        assert "from_string:1:" in str(error)
-    else:
-        assert isinstance(result, ir.Expr)
+    ("text", "fails"),
+    [
+        ("9" * 5000, True),
+        ("1e99999f", True),
+        ("%" + "9" * 5000, True),
+        ("meta[A][" + "9" * 5000 + "]", True),
+        ("1" + "-" * 9999 + "1", True),
+        ("(1, 2).99999999999999999999", False),
+        ("(1, 2).0i64", False),
+    ],
+)
+def test_extreme_numbers(text, fails):
+    message = complaint(ir.parse_expr, text)
+    assert (message is not None) == fails
+    assert message is None or "from_string:1:" in message

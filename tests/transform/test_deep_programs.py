@@ -23,8 +23,7 @@ from ixion.transform import (
     ToGraphNormalForm,
 )
 
-# Far beyond Python's recursion limit; the full depth takes longer.
-DEPTHS = [3_000, pytest.param(100_000, marks=pytest.mark.slow)]
+# Python allows 1,000 nested calls; the slow programs have the full depth.
 X = var("x", shape=(2,))
 
 
@@ -37,21 +36,14 @@ def step(index: int, value: Expr) -> Expr:
     return op.call("multiply", value, const(0.5))
 
 
-@pytest.fixture(scope="module", params=DEPTHS)
-def depth(request) -> int:
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def chain(depth) -> IRModule:
+def chain(depth: int) -> IRModule:
     value: Expr = X
     for index in range(depth):
         value = step(index, value)
     return InferType()(IRModule.from_expr(Function([X], value)))
 
 
-@pytest.fixture(scope="module")
-def lets(depth) -> IRModule:
+def lets(depth: int) -> IRModule:
     bindings, value = [], X
     for index in range(depth):
         bindings.append((Var(f"v{index}"), step(index, value)))
@@ -61,6 +53,20 @@ def lets(depth) -> IRModule:
     for name, bound in reversed(bindings):
         body = Let(name, bound, body)
     return InferType()(IRModule.from_expr(Function([X], body)))
+
+
+PROGRAMS = [
+    *((make, 3_000) for make in (chain, lets)),
+    *(pytest.param((make, 100_000), marks=pytest.mark.slow) for make in (chain, lets)),
+]
+
+
+@pytest.fixture(
+    scope="module", params=PROGRAMS, ids=["chain", "lets", "long chain", "many lets"]
+)
+def program(request) -> IRModule:
+    make, depth = request.param
+    return make(depth)
 
 
 PASSES = [
@@ -78,29 +84,20 @@ PASSES = [
 
 
 @pytest.mark.parametrize("transform", PASSES, ids=lambda each: each.info.name)
-@pytest.mark.parametrize("program", ["chain", "lets"])
-def test_pass(transform, program, request):
-    mod = request.getfixturevalue(program)
+def test_pass(transform, program):
     with PassContext(opt_level=3):
-        result = InferType()(transform(mod))
+        result = InferType()(transform(program))
     check_typed(result)
     check_well_formed(result)
 
 
-def test_fold_of_a_deep_chain(chain):
-    with PassContext(opt_level=3):
-        assert FoldConstant()(chain) is chain
+def test_evaluation(program):
+    assert np.isfinite(evaluate(program, [np.ones(2, "float32")])).all()
 
 
-def test_dead_lets(lets, depth):
-    result = DeadCodeElimination()(lets)
+def test_dead_bindings():
+    result = DeadCodeElimination()(lets(3_000))
     count, body = 0, result["main"].body
     while isinstance(body, Let):
         count, body = count + 1, body.body
-    assert count == depth - depth // 7
-
-
-def test_evaluation(chain, lets):
-    data = np.ones(2, "float32")
-    for mod in (chain, lets):
-        assert np.isfinite(evaluate(mod, [data])).all()
+    assert count == 3_000 - 3_000 // 7

@@ -128,9 +128,7 @@ def build_attrs(cursor: Cursor, key: str, raw: Mapping[str, Any], at: int) -> At
         _refuse(cursor, error, at, DiagnosticError)
 
 
-def _refuse(
-    cursor: Cursor, error: Exception, at: int, kind: type[DiagnosticError]
-) -> NoReturn:
+def _refuse(cursor: Cursor, error: Exception, at: int, kind: type[DiagnosticError]) -> NoReturn:
     try:
         cursor.fail(str(error), at=at)
     except DiagnosticError as rendered:

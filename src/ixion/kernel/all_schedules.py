@@ -12,6 +12,6 @@ from ixion.kernel import (
 )
 
 __all__ = [
-    "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense", "schedule_generic", "schedule_pool",
-    "schedule_softmax", "schedule_winograd",
+    "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense",
+    "schedule_generic", "schedule_pool", "schedule_softmax", "schedule_winograd",
 ]  # fmt: skip

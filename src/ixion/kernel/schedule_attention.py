@@ -213,7 +213,9 @@ class _Parts:
         outer, inner, period, row, column = strides
 
         def place(b: Expr, m: Expr, d: Expr) -> Expr:
-            head = b * inner if period >= self.heads else (b // period) * outer + (b % period) * inner
+            head = b * inner
+            if period < self.heads:
+                head = (b // period) * outer + (b % period) * inner
             return head + m * row + d * column
 
         return place

@@ -160,8 +160,9 @@ class _Former:
 
     def _keeps_size(self, i: int, call: Call) -> bool:
         before, after = self._type(i), _tensor(call)
-        elementwise = _pattern(call) <= OpPattern.BROADCAST
-        return bool(before and after) and elementwise and _size(before) == _size(after)
+        if before is None or after is None or _pattern(call) > OpPattern.BROADCAST:
+            return False
+        return _size(before) == _size(after)
 
     def _with_moves(self, group: _Group) -> _Group:
         """Adds the reshapes and transposes that only move the result."""

@@ -19,9 +19,7 @@ def main() -> None:
     sys.exit(pytest.main([caller, *sys.argv[1:]]))
 
 
-def assert_allclose(
-    actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7
-) -> None:
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
     """numpy's, with the shapes compared too."""
     np.testing.assert_equal(np.shape(actual), np.shape(desired))
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=True)

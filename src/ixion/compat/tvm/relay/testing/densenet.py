@@ -51,9 +51,7 @@ def get_net(
     net = layers.conv2d(
         net, channels=channels, kernel_size=(7, 7), strides=(2, 2), padding=(3, 3), name="conv1"
     )
-    net = nn.max_pool2d(
-        _activated(net, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1)
-    )
+    net = nn.max_pool2d(_activated(net, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
     for block, count in enumerate(blocks):
         for number in range(count):
             made = _layer(net, growth, f"block{block}_layer{number}")

@@ -102,9 +102,7 @@ def get_workload(
     """The module and random parameters; ``image_shape`` is channels, height, width."""
     channels, height, width = image_shape
     shape = (channels, height, width) if layout == "NCHW" else (height, width, channels)
-    return create_workload(
-        mobile_net(num_classes, (batch_size, *shape), dtype, layout=layout)
-    )
+    return create_workload(mobile_net(num_classes, (batch_size, *shape), dtype, layout=layout))
 
 
 __all__ = ["conv_block", "get_workload", "mobile_net", "separable_conv_block"]

@@ -34,9 +34,7 @@ class _Builder:
         )  # fmt: skip
 
     def norm(self, net: Expr, name: str, **options: Any) -> Expr:
-        return layers.batch_norm_infer(
-            net, epsilon=_EPSILON, axis=self.axis, name=name, **options
-        )
+        return layers.batch_norm_infer(net, epsilon=_EPSILON, axis=self.axis, name=name, **options)
 
     def unit(
         self, net: Expr, channels: int, stride: int, same: bool, name: str, bottle_neck: bool
@@ -89,9 +87,7 @@ def get_net(
         net = build.conv(net, filters[0], 3, 1, "conv0")
     else:
         net = nn.relu(build.norm(build.conv(net, filters[0], 7, 2, "conv0"), "bn0"))
-        net = nn.max_pool2d(
-            net, pool_size=(3, 3), strides=(2, 2), padding=(1, 1), layout=layout
-        )
+        net = nn.max_pool2d(net, pool_size=(3, 3), strides=(2, 2), padding=(1, 1), layout=layout)
     for stage, count in enumerate(units, start=1):
         for unit in range(1, count + 1):
             stride = 2 if unit == 1 and stage > 1 else 1
@@ -112,9 +108,7 @@ def get_workload(
     **kwargs: Any,
 ) -> Any:
     """The module and random parameters."""
-    return create_workload(
-        get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype)
-    )
+    return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype))
 
 
 __all__ = ["get_net", "get_workload"]
