@@ -32,17 +32,33 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     add = parser.add_argument
-    add("--models", type=Path, default=ROOT.parent / "shared" / "models",
-        help="folder of network skeletons (default: ../shared/models beside the repository)")
+    add(
+        "--models",
+        type=Path,
+        default=ROOT.parent / "shared" / "models",
+        help="folder of network skeletons (default: ../shared/models beside the repository)",
+    )
     add("--networks", type=_list, default=[], help="names, separated by commas (default: all 24)")
     add("--engines", type=_list, default=list(DEFAULT), help=f"default: {','.join(DEFAULT)}")
     add("--threads", type=_counts, default=[1, 2], help="numbers of threads (default: 1,2)")
-    add("--seconds", type=float, default=8.0,
-        help="measuring time for each network and number of threads (default: 8)")
-    add("--work", type=Path, default=Path(tempfile.gettempdir()) / "ixion-benchmarks",
-        help="where networks with weights, conversions and caches are kept (some GB)")
-    add("--out", type=Path, default=HERE / "results",
-        help="folder for results.json and ratios.svg (default: benchmarks/results)")
+    add(
+        "--seconds",
+        type=float,
+        default=8.0,
+        help="measuring time for each network and number of threads (default: 8)",
+    )
+    add(
+        "--work",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "ixion-benchmarks",
+        help="where networks with weights, conversions and caches are kept (some GB)",
+    )
+    add(
+        "--out",
+        type=Path,
+        default=HERE / "results",
+        help="folder for results.json and ratios.svg (default: benchmarks/results)",
+    )
     add("--json", action="store_true", help="print the results as JSON instead of tables")
     add("--resume", action="store_true", help="keep networks that results.json already has")
     add("--report", action="store_true", help="measure nothing: show results.json again")
@@ -75,9 +91,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         _say(f"{name}: materialising")
         network = materialise(options.models, name, options.work)
         document["networks"][name] = compare(
-            network, engines, options.threads, options.seconds, options.work,
-            lambda text, name=name: _say(f"{name}: {text}"),
-        )  # fmt: skip
+            network, engines, options.threads, options.seconds, options.work, _say
+        )
         save(document, options.out)
     return document
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,14 +26,17 @@ def describe(engines: Sequence[str]) -> dict[str, Any]:
     for engine in engines:
         found[engine] = find(engine).version()
     return {
-        "cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "system": platform.platform(),
-        "load_average": os.getloadavg()[0], "versions": found, "executable": Path(sys.executable).name,
-    }  # fmt: skip
+        "cpu": cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "load_average": os.getloadavg()[0],
+        "versions": found,
+    }
 
 
 def cpu_name() -> str:
     """The model name, with what virtual machines leave of it."""
-    fields = {}
+    fields: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         key, _, text = line.partition(":")
         fields.setdefault(key.strip(), text.strip())
@@ -44,7 +46,9 @@ def cpu_name() -> str:
     return name
 
 
-def peaks(engines: Sequence[str], threads: Sequence[int], cache: Path) -> dict[str, dict[str, float]]:
+def peaks(
+    engines: Sequence[str], threads: Sequence[int], cache: Path
+) -> dict[str, dict[str, float]]:
     """GFLOP/s of float32 multiply-adds, by target and number of threads."""
     found: dict[str, dict[str, float]] = {}
     for target in dict.fromkeys(find(engine).target for engine in engines):

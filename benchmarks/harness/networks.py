@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,4 +117,4 @@ def _error(found: Array, want: Array, other: Array) -> float:
     moved = float(np.abs(want.astype(np.float64) - other).max())
     scale = max(moved, 0.02 * (float(np.abs(want).max()) or 1.0))
     error = float(np.abs(got - want).max() / scale)
-    return error if error == error else float("inf")
+    return float("inf") if math.isnan(error) else error

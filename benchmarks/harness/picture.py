@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -52,7 +53,7 @@ def _row(name: str, by: Mapping[str, float | None], y: int, scale: float) -> str
     parts = [_text(_LEFT - 8, y + 14, name, "end")]
     thick = (_ROW - 6) / max(1, len(by))
     for number, found in enumerate(by.values()):
-        if found is None or found != found:
+        if found is None or math.isnan(found):
             continue
         top, long = y + number * thick, found * scale
         colour = _COLOURS[number % len(_COLOURS)]

@@ -27,7 +27,7 @@ class Worker:
     def __init__(self, cache: Path, stopped: bool = False) -> None:
         """`cache`: Ixion's cache folder. `stopped`: whether it rests between requests."""
         self._stopped = stopped
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "harness.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,

@@ -37,17 +37,18 @@ def tables(document: Document) -> list[Table]:
 
 def _times(document: Document, count: int) -> Table:
     key, engines = str(count), document["engines"]
+    own = [engine for engine in engines if not is_peer(engine)]
     title = f"{count} thread{'s' * (count > 1)}: median ms a run"
-    heads = ["network", "GFLOP", *engines, "ours / fastest", "our GFLOP/s", "of peak"]
+    heads = ["network", "GFLOP", *engines, "ours / fastest", *(f"{e} of peak" for e in own)]
     rows = [
         [name, f"{entry['gflop']:.4g}", *(_ms(entry, engine, key) for engine in engines),
-         _ratio(entry, key), *_rates(document, entry, key)]
+         _ratio(entry, key), *(_share(document, entry, engine, key) for engine in own)]
         for name, entry in document["networks"].items()
     ]  # fmt: skip
     mean = geometric_mean(list(ratios(document, key).values()))
     blank = [""] * len(engines)
-    if mean == mean:
-        rows.append(["geometric mean", "", *blank, f"{mean:.3f}", "", ""])
+    if not math.isnan(mean):
+        rows.append(["geometric mean", "", *blank, f"{mean:.3f}", *([""] * len(own))])
     return title, heads, rows
 
 
@@ -61,18 +62,14 @@ def _ratio(entry: Document, key: str) -> str:
     return f"{found['value']:.3f} ({found['against']})" if found else "-"
 
 
-def _rates(document: Document, entry: Document, key: str) -> tuple[str, str]:
-    ours = next((e for e in document["engines"] if not is_peer(e)), "ixion")
-    ms = entry["engines"].get(ours, {}).get(key, {}).get("ms")
-    peak = document["peak_gflops"].get(_target(ours), {}).get(key)
+def _share(document: Document, entry: Document, engine: str, key: str) -> str:
+    """GFLOP/s of the network's own operations, and their share of the multiply-add peak."""
+    ms = entry["engines"].get(engine, {}).get(key, {}).get("ms")
     if ms is None:
-        return "-", "-"
+        return "-"
     rate = entry["gflop"] / ms * 1e3
-    return f"{rate:.1f}", f"{rate / peak:.0%}" if peak else "-"
-
-
-def _target(engine: str) -> str:
-    return find(engine).target
+    peak = document["peak_gflops"].get(find(engine).target, {}).get(key)
+    return f"{rate / peak:.0%} ({rate:.1f} GFLOP/s)" if peak else f"({rate:.1f} GFLOP/s)"
 
 
 def _loading(document: Document) -> Table:

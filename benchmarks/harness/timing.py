@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-#: Runs shorter than this start with cold caches after another engine's burst: the first is left out.
+#: Shorter runs start with cold caches after another engine's burst: the first is left out.
 _SHORT = 0.02
 #: From here on reading the process's CPU clock around a run costs nothing.
 _CLOCKED = 1e-3

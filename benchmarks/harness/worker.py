@@ -24,13 +24,30 @@ Answer = dict[str, Any]
 _LOADED: dict[str, Engine] = {}
 
 
+def prepare(engine: str, model: str, work: str) -> Answer:
+    """Convert a network for an engine that has a format of its own."""
+    find(engine).prepare(Path(model), Path(work))
+    return {}
+
+
 def load(
-    engine: str, threads: int, model: str, inputs: str, expect: str, work: str
+    engine: str,
+    threads: int,
+    model: str,
+    inputs: str,
+    expect: str,
+    work: str,
+    imports: bool = True,
 ) -> Answer:
-    """Load a network and run it once: seconds of each part, peak memory, and the error."""
+    """Load a network and run it once: seconds of each part, peak memory, and the error.
+
+    Without `imports` nothing is imported that loading does not ask for: the memory of a program
+    that only does this.
+    """
     loaded = find(engine)(threads)
     begin = time.perf_counter()
-    loaded.imports()
+    if imports:
+        loaded.imports()
     feeds = read_inputs(Path(inputs))
     ready = time.perf_counter()
     loaded.load(Path(model), Path(work))
@@ -43,7 +60,7 @@ def load(
     if not error <= TOLERANCE:
         raise Unavailable(f"wrong output: error {error:.2g} of what the input moves")
     _LOADED[engine] = loaded
-    facts = getattr(loaded, "facts", dict)()
+    facts: Answer = getattr(loaded, "facts", dict)()
     return {
         "import_s": ready - begin, "load_s": done - ready, "first_s": first - done,
         "peak_bytes": peak, "error": error, **facts,
@@ -78,7 +95,7 @@ def peak_memory() -> int:
 
 
 ACTIONS: dict[str, Callable[..., Answer]] = {
-    "load": load, "measure": measure, "overhead": overhead, "peak": peak
+    "prepare": prepare, "load": load, "measure": measure, "overhead": overhead, "peak": peak
 }  # fmt: skip
 
 

@@ -382,5 +382,5 @@ def test_stored_network(folder):
         want = [data[f"out{index}"] for index in range(len(results))]
         for value, expected in zip(results, want, strict=True):
             np.testing.assert_allclose(
-                value.astype(np.float64), expected.astype(np.float64), rtol=1e-3, atol=1e-4
+                value.astype(np.complex128), expected.astype(np.complex128), rtol=1e-3, atol=1e-4
             )

@@ -24,9 +24,11 @@ def @main(%x: Tensor[(1, ?, 3), float32], %f: fn [B](B) -> B, Primitive=1, names
   @id(%g(Cons(1, Nil)), %1, 1e3f64, inff, %z == False)
 }
 """
-PIECES = ["(", ")", "{", "}", "[", "]", ",", ";", ":", "=", "->", "=>", "%x", "@id", "%0", "1", "2f",
-          '"', "meta[A][0]", "let", "fn", "if", "match", "Nil", "Cons", "_", "?", "-", ".", "add",
-          "1.5", "99999999999999999999", "#[metadata]", "/*", "é", "\\", "Tensor", "int32"]  # fmt: skip
+PIECES = [
+    "(", ")", "{", "}", "[", "]", ",", ";", ":", "=", "->", "=>", "%x", "@id", "%0", "1", "2f", '"',
+    "meta[A][0]", "let", "fn", "if", "match", "Nil", "Cons", "_", "?", "-", ".", "add", "1.5",
+    "99999999999999999999", "#[metadata]", "/*", "é", "\\", "Tensor", "int32",
+]  # fmt: skip
 
 
 def complaint(read, text):

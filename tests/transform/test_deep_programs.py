@@ -61,9 +61,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.fixture(
-    scope="module", params=PROGRAMS, ids=["chain", "lets", "long chain", "many lets"]
-)
+@pytest.fixture(scope="module", params=PROGRAMS, ids=["chain", "lets", "long chain", "many lets"])
 def program(request) -> IRModule:
     make, depth = request.param
     return make(depth)

@@ -65,7 +65,7 @@ def test_shape_of_a_static_tensor():
 
 
 def test_left_alone(check):
-    text = "def @main() { zeros(shape=[3], dtype=\"float32\") }"
+    text = 'def @main() { zeros(shape=[3], dtype="float32") }'
     check(FoldConstant(), text, text)
     text = """def @main(%x: float32) {
       %0 = fn (%y: float32, Primitive=1) -> float32 { add(%y, add(1f, 2f)) };

@@ -9,6 +9,7 @@ from ixion.ir import Function, IRModule, TupleGetItem, const, var
 from ixion.transform import (
     BackwardFoldScaleAxis,
     CanonicalizeOps,
+    FoldChannelScale,
     FoldConstant,
     FoldScaleAxis,
     ForwardFoldScaleAxis,
@@ -155,6 +156,28 @@ def test_grouped_convolutions_are_left_to_others(check):
       multiply(nn.conv2d(%x, %w, groups=2, channels=4, kernel_size=[3, 3]), %s)
     }"""
     check(BackwardFoldScaleAxis(), text, text)
+
+
+OWN = (*INFERENCE[:2], FoldChannelScale(), *CLEAN[3:])
+
+
+def test_own_pass_folds_into_grouped_convolutions():
+    x = var("x", shape=(1, 4, 6, 6))
+    biased = op.call("nn.bias_add", conv(x, 6, 2, groups=2), const(tensor(6)), axis=1)
+    assert fold(batch_norm(biased, 6), x, *OWN) == {"nn.conv2d": 1, "add": 1}
+
+
+def test_own_pass_folds_into_transposed_convolutions():
+    x = var("x", shape=(1, 4, 6, 6))
+    weight = const(tensor(4, 3, 3, 3))
+    body = op.call("nn.conv2d_transpose", x, weight, channels=3, kernel_size=(3, 3))
+    assert fold(batch_norm(body, 3), x, *OWN) == {"nn.conv2d_transpose": 1, "add": 1}
+
+
+def test_own_pass_folds_in_one_dimension():
+    x = var("x", shape=(1, 4, 9))
+    body = op.call("nn.conv1d", x, const(tensor(3, 4, 3)), channels=3, kernel_size=3)
+    assert fold(batch_norm(body, 3), x, *OWN) == {"nn.conv1d": 1, "add": 1}
 
 
 def test_the_folded_program_as_text(check):

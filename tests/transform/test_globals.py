@@ -80,7 +80,8 @@ def test_padding_goes_into_pooling(check):
         FoldExplicitPadding(),
         padded("0f", "nn.avg_pool2d({}, pool_size=[5, 5])"),
         f"""def @main({DATA}) {{
-              nn.avg_pool2d(%x, pool_size=[5, 5], padding=[1, 3, 2, 4], count_include_pad=True) }}""",
+              nn.avg_pool2d(%x, pool_size=[5, 5], padding=[1, 3, 2, 4],
+                            count_include_pad=True) }}""",
     )
     text = padded("0f", "nn.max_pool2d({}, pool_size=[5, 5])")
     check(FoldExplicitPadding(), text, text)

@@ -153,7 +153,7 @@ def test_references():
 
 
 def test_match_binds_the_constructors_fields():
-    mod, box, full, empty = box_module()
+    mod, _, full, _ = box_module()
     x, v = Var("x"), Var("v", TensorType((2, 2)))
     match = Match(
         full(x),

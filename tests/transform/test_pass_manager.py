@@ -165,7 +165,7 @@ def test_required_passes_come_from_the_registry(mod):
     register_pass("test.Before")(lambda: recording("test.Before", events))
     Sequential([recording("after", events, required=["test.Before"])])(mod)
     assert events == ["test.Before", "after"]
-    with pytest.raises(RegistryError, match="Cannot use test.Nothing to create the pass"):
+    with pytest.raises(RegistryError, match=r"Cannot use test\.Nothing to create the pass"):
         Sequential([recording("after", events, required=["test.Nothing"])])(mod)
 
 

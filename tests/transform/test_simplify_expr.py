@@ -27,8 +27,8 @@ REWRITES = {
         'cast(cast(%x, dtype="int8"), dtype="int32")',
     ),
     "cast after clip": (
-        'cast(cast(clip(cast(%x, dtype="int32"), a_min=0f, a_max=255f), dtype="uint8"), '
-        'dtype="int32")',
+        """cast(cast(clip(cast(%x, dtype="int32"), a_min=0f, a_max=255f), dtype="uint8"),
+                dtype="int32")""",
         'clip(cast(%x, dtype="int32"), a_min=0f, a_max=255f)',
     ),
     "clip to the range of the dtype": (

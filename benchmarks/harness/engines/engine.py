@@ -21,8 +21,8 @@ class Unavailable(Exception):
 class Engine(ABC):
     """One network in one engine, FP32, with `threads` threads.
 
-    The order of calls is `imports`, `load`, `bind`, then `run` many times. `packages` are the
-    distributions it needs, the first being the engine's own.
+    The order of calls is `prepare`, `imports`, `load`, `bind`, then `run` many times. `packages`
+    are the distributions it needs, the first being the engine's own.
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -31,6 +31,13 @@ class Engine(ABC):
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+
+    @classmethod
+    def prepare(cls, model: Path, work: Path) -> None:
+        """Convert `model` to the engine's own format, if it has one, and keep that in `work`.
+
+        Not part of loading: a user of such an engine does it once. Raises Unavailable.
+        """
 
     @classmethod
     def missing(cls) -> str | None:
@@ -52,7 +59,7 @@ class Engine(ABC):
 
     @abstractmethod
     def load(self, model: Path, work: Path) -> None:
-        """Make `model`, an ONNX file, ready to run; `work` keeps converted forms of it.
+        """Make `model`, an ONNX file, ready to run; `work` has what `prepare` made of it.
 
         Raises Unavailable.
         """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+
 from harness.engines.conversion import converted
 from harness.engines.engine import Array, Engine, Unavailable
 
@@ -15,6 +16,10 @@ class Ncnn(Engine):
     """Inputs are wrapped, not copied; batch is no dimension there."""
 
     packages: ClassVar[tuple[str, ...]] = ("ncnn", "pnnx")
+
+    @classmethod
+    def prepare(cls, model: Path, work: Path) -> None:
+        converted(model, work)
 
     def imports(self) -> None:
         import ncnn  # noqa: F401

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+
 from harness.engines.engine import Array, Engine
 
 

@@ -18,6 +18,10 @@ class Torch(Engine):
     packages: ClassVar[tuple[str, ...]] = ("torch", "pnnx")
     channels_last: ClassVar[bool] = False
 
+    @classmethod
+    def prepare(cls, model: Path, work: Path) -> None:
+        converted(model, work)
+
     def imports(self) -> None:
         import torch
 

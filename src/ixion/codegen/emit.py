@@ -16,7 +16,6 @@ from ixion.base.target import Target
 from ixion.codegen.emit_expr import Expressions, register_index
 from ixion.codegen.emit_types import is_small_float, scalar_type
 from ixion.codegen.emit_writer import Writer
-from ixion.codegen.vmath_loops import FUNCTIONS
 from ixion.te.expr import Cast
 from ixion.te.stmt import Fault, For, If, Kernel, Let, Seq, Stmt, Store
 
@@ -42,9 +41,12 @@ def emit_module(kernels: Sequence[Kernel], target: Target) -> str:
 
 
 def _module(functions: Sequence[_Function]) -> str:
-    used = sorted(set().union(*(f.writer.functions for f in functions)))
-    texts = [*(f.text for f in functions), *(FUNCTIONS[name] for name in used)]
-    declared = set().union(*(f.writer.declared for f in functions))
+    shared: dict[str, str] = {}
+    declared: set[str] = set()
+    for function in functions:
+        shared |= function.writer.functions
+        declared |= function.writer.declared
+    texts = [*(f.text for f in functions), *(shared[name] for name in sorted(shared))]
     defined = {line for text in texts for line in text.splitlines() if line.startswith("declare")}
     return "\n\n".join([*texts, "\n".join(sorted(declared - defined))]) + "\n"
 

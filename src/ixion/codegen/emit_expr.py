@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ixion.base.errors import CodegenError
 from ixion.base.target import Target
@@ -37,6 +38,9 @@ from ixion.te.expr import (
 Value = Any  # an operand (str), or a scalar int64 in parts (Linear)
 Handler = Callable[[Any, Sequence[Value]], Value]
 
+# A vmath function of more steps than _LONG is always called; one of more than _SHORT after _COPIES.
+_SHORT, _LONG, _COPIES = 12, 120, 8
+
 
 class Expressions:
     """Emits the value of any loop-level expression."""
@@ -49,6 +53,8 @@ class Expressions:
         self.memory = Memory(self.indices, self.conversions)
         self.intrinsics = Intrinsics(self.arithmetic, self.conversions)
         self.variables: dict[Var, Value] = {}
+        self.is_function = False
+        self.expanded: dict[str, int] = {}
         self.plans: dict[int, tuple[Expr, Plan]] = {}
         self.handlers: dict[type[Any], Handler] = {
             Const: self._const, Var: self._var, Binary: self._binary, Compare: self._compare,
@@ -74,11 +80,31 @@ class Expressions:
         return self._run(known[1])
 
     def expand(self, name: str, lanes: int, *operands: str) -> str:
-        """The value of a vmath function on operands."""
+        """The value of a vmath function on operands: in place, or by a call when code would pile up.
+
+        A tile of 28 vectors with a sigmoid each would be mostly copies of the sigmoid.
+        """
         expansion = vmath.expansion(name, lanes, self.target)
+        size = len(expansion.plan.steps)
+        key = f"ixion.{name}.{lanes}"
+        self.expanded[key] = self.expanded.get(key, 0) + 1
+        many = size > _SHORT and self.expanded[key] > _COPIES
+        if (size > _LONG or many) and not self.is_function:
+            return self._called(key, name, lanes, operands)
+        return self.inlined(expansion, operands)
+
+    def inlined(self, expansion: vmath.Expansion, operands: Sequence[str]) -> str:
+        """The value of a vmath function whose code is written here."""
         for parameter, operand in zip(expansion.parameters, operands, strict=True):
             self.variables[parameter] = operand
         return self.indices.name(self._run(expansion.plan))
+
+    def _called(self, symbol: str, name: str, lanes: int, operands: Sequence[str]) -> str:
+        function = vector_function(symbol, name, lanes, self.target)
+        self.writer.functions |= function.functions
+        self.writer.declared |= function.declared
+        arguments = ", ".join(f"{k} {o}" for k, o in zip(function.kinds, operands, strict=True))
+        return self.writer.pure(f"call {function.result} @{symbol}({arguments})", *operands)
 
     def _run(self, plan: Plan) -> Value:
         values: list[Value] = [""] * plan.size
@@ -213,6 +239,35 @@ class Expressions:
             return self.writer.read_element((node.buffer, register_index(index)))
         count = self.indices.name(values[1]) if node.count is not None else None
         return self.memory.load(node.buffer, index, node.lanes, node.stride, count)
+
+
+class VectorFunction(NamedTuple):
+    """An internal function: its types, and the text of what a module needs to use it."""
+
+    result: str
+    kinds: tuple[str, ...]
+    functions: dict[str, str]
+    declared: frozenset[str]
+
+
+@functools.cache
+def vector_function(symbol: str, name: str, lanes: int, target: Target) -> VectorFunction:
+    """The vmath function ``name`` on vectors of ``lanes`` as the internal function ``symbol``."""
+    expansion = vmath.expansion(name, lanes, target)
+    writer = Writer()
+    emitter = Expressions(writer, target)
+    emitter.is_function = True
+    kinds = tuple(value_type(p.dtype, p.lanes) for p in expansion.parameters)
+    result = value_type(expansion.body.dtype, lanes)
+    names = [f"%x{i}" for i in range(len(kinds))]
+    value = emitter.inlined(expansion, names)
+    writer.close(f"ret {result} {value}")
+    listed = ", ".join(f"{k} {n}" for k, n in zip(kinds, names, strict=True))
+    head = f"define internal {result} @{symbol}({listed}) nounwind willreturn memory(none)"
+    text = f"{head} {{\nentry:\n{writer.text()}\n}}"
+    return VectorFunction(
+        result, kinds, {**writer.functions, symbol: text}, frozenset(writer.declared)
+    )
 
 
 def register_index(index: Linear) -> int:

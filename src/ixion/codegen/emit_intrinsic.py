@@ -8,6 +8,7 @@ from ixion.codegen.emit_arith import Arithmetic
 from ixion.codegen.emit_convert import Conversions
 from ixion.codegen.emit_types import compute_dtype, constant, value_type
 from ixion.codegen.intrinsics import ROUNDING, float_intrinsics
+from ixion.codegen.vmath_loops import FUNCTIONS
 
 
 class Intrinsics:
@@ -52,7 +53,7 @@ class Intrinsics:
         self, function: str, operands: list[str], dtype: str, wide: str, lanes: int
     ) -> str:
         """A function of ``vmath_loops`` on each lane, in the wider dtype it is written for."""
-        self.arithmetic.writer.functions.add(function)
+        self.arithmetic.writer.functions[function] = FUNCTIONS[function]
         cast, one = self.convert.cast, value_type(wide, 1)
         results = []
         for lane in range(lanes):

@@ -69,8 +69,7 @@ class _Planner:
                 places[key] = self._step(node, places, steps) if form is None else form
             else:
                 stack.append((node, True))
-                for child in _eager(node):
-                    stack.append((child, False))
+                stack.extend([(child, False) for child in _eager(node)])
         return self._place(root, places, steps)
 
     def _form(self, node: Expr, places: Places) -> Form | None:

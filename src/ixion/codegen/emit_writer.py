@@ -69,7 +69,7 @@ class Writer:
         self.depth: dict[str, int] = {}
         self.loads: dict[LoadKey, Loaded] = {}
         self.declared: set[str] = set()
-        self.functions: set[str] = set()  # used from vmath_loops
+        self.functions: dict[str, str] = {}  # text of internal functions that are called
         self.label = "entry"
         self.closed = False  # the current block has its terminator
         self.floor = 0  # innermost branch: arithmetic is not moved above it
@@ -208,9 +208,9 @@ class Writer:
     def _advance(self, variable: str, following: str, step: int) -> None:
         """The next value of a loop variable, in a form that no analysis looks through.
 
-        ``expect`` is its operand and makes no code. But it hides the recurrence from LLVM's loop strength
-        reduction, which took 70% of all compile time (nets of 54 kernels: 2.3 s of code generation with
-        it, 0.73 without) to choose addresses that are well chosen here.
+        ``expect`` is its operand and makes no code. But it hides the recurrence from LLVM's loop
+        strength reduction, which took 70% of all compile time (54 kernels of two networks: 2.3 s of
+        code generation with it, 0.73 without) to choose addresses that are well chosen here.
         """
         self.declare("i64", "llvm.expect.i64", "i64", "i64")
         plain = self.here(f"add nuw nsw i64 {variable}, {step}")

@@ -62,7 +62,8 @@ def run(
 ) -> Iterator[tuple[str, IRModule]]:
     """Runs a pipeline; yields each step's name and the module after it."""
     # Opt levels gate the list above, not passes inside a sequence: those run as a whole.
-    with PassContext(opt_level=3, instruments=list(instruments)):
+    config = {"ixion.FoldScaleAxis.constants_only": True}
+    with PassContext(opt_level=3, instruments=list(instruments), config=config):
         for step in steps:
             if step.level <= opt_level:
                 module = Sequential([step.make(target)])(module)

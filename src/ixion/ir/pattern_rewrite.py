@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +17,6 @@ from ixion.ir.pattern_typing import with_types
 from ixion.ir.visitor import rebuilt
 
 _LIMIT = 100
-_log = logging.getLogger(__name__)
 
 
 class DFPatternCallback:
@@ -120,7 +119,8 @@ def partition(
     for which ``check(expr)`` is false stays as it is.
     """
     if isinstance(pattern, FunctionPattern):
-        _log.warning("a function that is not called cannot be partitioned: %s", pattern)
+        message = f"a function that is not called cannot be partitioned: {pattern}"
+        warnings.warn(message, stacklevel=2)
         return expr
 
     def lift(group: Group, post: Expr, made: dict[Expr, Expr]) -> Expr:

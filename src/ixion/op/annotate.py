@@ -30,7 +30,9 @@ class CastHintAttrs(Attrs):
 class SimulatedQuantizeAttrs(Attrs):
     kind: int = attr(doc="what the tensor is: 1 input, 2 weight, 3 activation")
     sign: bool = attr(True, "whether the integers are signed")
-    rounding: str = attr("round", "how to round", choices=("round", "floor", "ceil", "stochastic_round"))
+    rounding: str = attr(
+        "round", "how to round", choices=("round", "floor", "ceil", "stochastic_round")
+    )
 
 
 _MARKS: dict[str, tuple[type[Attrs] | None, dict[str, Any]]] = {

@@ -14,12 +14,13 @@ from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
 from ixion.op import layout as layouts
-from ixion.op.accumulate import accumulator, matmul, raised
+from ixion.op.accumulate import accumulator, matmul, raised, widened
+from ixion.op.axes import static_sizes
 from ixion.op.call import call, per_axis, two_sided
 from ixion.op.compare import Accumulation
 from ixion.op.define import Infer, InferArgs, OpPattern, define
 from ixion.op.extent import extents
-from ixion.op.rounding import Array, wide
+from ixion.op.rounding import Array, narrow, wide
 from ixion.op.sample import Draw, Sample, Sampler, array, choice
 from ixion.op.window import SPATIAL, Window
 
@@ -161,7 +162,9 @@ def convolve(x: Array, w: Array, window: Window, groups: int, dtype: str) -> Arr
 
     One matrix product per sample, group and block of rows, over columns gathered from the windows.
     """
-    counts = [int(n) for n in window.out_shape(x.shape[2:])]  # type: ignore[arg-type]
+    counts = static_sizes(window.out_shape(x.shape[2:]))
+    if w.shape[1] == 1 and groups > 1:
+        return narrow(_depthwise(x, w, window, counts), dtype)
     depth = w.shape[1] * int(np.prod(window.size))
     matrix = w.reshape(groups, w.shape[0] // groups, depth)
     padded = window.padded(x, counts, 0)
@@ -176,6 +179,18 @@ def convolve(x: Array, w: Array, window: Window, groups: int, dtype: str) -> Arr
             part = matmul(matrix, columns, dtype)
             out[n, :, start : start + rows] = part.reshape(w.shape[0], *some)
     return out
+
+
+def _depthwise(x: Array, w: Array, window: Window, counts: Sequence[int]) -> Array:
+    """One input channel per group: taps times weights, added up."""
+    x, w = widened(x), widened(w)
+    padded = window.padded(x, counts, 0)
+    weights = w.reshape(x.shape[1], w.shape[0] // x.shape[1], -1)
+    out = np.zeros((len(x), *weights.shape[:2], *counts), x.dtype)
+    for k, offset in enumerate(window.offsets()):
+        tap = window.element(padded, offset, counts)[:, :, None]
+        out += tap * weights[:, :, k].reshape(*weights.shape[:2], *[1] * len(counts))
+    return out.reshape(len(x), w.shape[0], *counts)
 
 
 def _columns(block: Array, window: Window, counts: Sequence[int], groups: int) -> Array:

@@ -119,8 +119,7 @@ def _deform_reference(
     window = Window.of(w.shape[2:], attrs.strides, attrs.dilation, attrs.padding)
     counts, groups = static_sizes(window.out_shape(x.shape[2:])), attrs.deformable_groups
     base = [
-        np.arange(n) * s - b
-        for n, s, b in zip(counts, window.strides, window.before, strict=True)
+        np.arange(n) * s - b for n, s, b in zip(counts, window.strides, window.before, strict=True)
     ]
     per, taps = x.shape[1] // groups, window.offsets()
     columns = np.empty((len(x), x.shape[1], len(taps), *counts))

@@ -16,7 +16,7 @@ from ixion.op import layout as layouts
 from ixion.op.accumulate import accumulator, integer_matmul, raised
 from ixion.op.call import call, per_axis, two_sided
 from ixion.op.compare import Accumulation
-from ixion.op.conv import check_kernel, check_rank, conv_dtype, draw_window
+from ixion.op.conv import COLUMN_LIMIT, check_kernel, check_rank, conv_dtype, draw_window
 from ixion.op.define import Infer, InferArgs, OpPattern, define
 from ixion.op.extent import extents
 from ixion.op.rounding import Array, narrow, wide
@@ -121,7 +121,7 @@ def _infer(rank: int) -> Infer:
 
 
 def _scatter(x: Array, w: Array, window: Window, groups: int, size: Sequence[int]) -> Array:
-    """X (N, C, ...), w (C, O/groups, ...) added tap by tap into (N, O, *size)."""
+    """Input x (N, C, ...), w (C, O/groups, ...) added tap by tap into (N, O, *size)."""
     batch, channels, spatial = x.shape[0], x.shape[1], x.shape[2:]
     pixels = x.reshape(batch, groups, channels // groups, -1)
     taps = w.reshape(groups, channels // groups, w.shape[1], *window.size)
@@ -132,11 +132,19 @@ def _scatter(x: Array, w: Array, window: Window, groups: int, size: Sequence[int
     ]
     kind = np.int64 if x.dtype.kind in "biu" else np.float64
     out = np.zeros((batch, groups * w.shape[1], *room), dtype=kind)
-    for at, offset in enumerate(window.offsets()):
-        tap = taps.reshape(*taps.shape[:3], -1)[..., at]
-        part = product(tap.swapaxes(1, 2), pixels)
-        place = window.element(out, offset, spatial)
-        place += part.reshape(batch, groups * w.shape[1], *spatial)
+    # Rows of one matrix per group are (tap, output channel); several taps share a product.
+    flat = taps.reshape(*taps.shape[:3], -1).transpose(0, 3, 2, 1)
+    offsets, rows = window.offsets(), w.shape[1]
+    step = max(COLUMN_LIMIT // max(batch * groups * rows * pixels.shape[3], 1), 1)
+    for start in range(0, len(offsets), step):
+        some = offsets[start : start + step]
+        matrix = np.ascontiguousarray(flat[:, start : start + step]).reshape(
+            groups, -1, flat.shape[3]
+        )
+        parts = product(matrix, pixels).reshape(batch, groups, len(some), rows, *spatial)
+        for k, offset in enumerate(some):
+            place = window.element(out, offset, spatial)
+            place += parts[:, :, k].reshape(batch, groups * rows, *spatial)
     crop = (slice(b, b + n) for b, n in zip(window.before, size, strict=True))
     return np.asarray(out[(slice(None), slice(None), *crop)])
 

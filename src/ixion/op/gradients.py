@@ -24,7 +24,9 @@ def _infer_second(args: InferArgs) -> Type:
     return args.tensor(1)
 
 
-def _collect(window: Window, parts: list[Array], shape: tuple[int, ...], counts: list[int]) -> Array:
+def _collect(
+    window: Window, parts: list[Array], shape: tuple[int, ...], counts: list[int]
+) -> Array:
     """Per-tap values (N, C, *counts) added back into an input-shaped array."""
     room = window.padded(np.zeros(shape), counts, 0.0)
     total = room.copy() if room.base is None else np.array(room)

@@ -206,9 +206,7 @@ def _binary_reference(fn: Callable[[Any, Any], Any]) -> Callable[..., Array]:
 
 
 def _binary_compute(fn: Callable[[te.Expr, te.Expr], te.Expr]) -> Callable[..., te.Tensor]:
-    def compute(
-        attrs: BroadcastAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-    ) -> te.Tensor:
+    def compute(attrs: BroadcastAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
         a, b, sa, za, sb, zb, so, zo = ins
         dims_ = extents(out_type)
 
@@ -228,7 +226,10 @@ def _binary_compute(fn: Callable[[te.Expr, te.Expr], te.Expr]) -> Callable[..., 
 
 def _binary_samples(draw: Draw) -> Sample:
     full, dtype = shape(draw, 1), choice(draw, ("int8", "uint8"))
-    pair = (array(draw, full, dtype, -90, 90), array(draw, broadcastable(draw, full), dtype, -90, 90))
+    pair = (
+        array(draw, full, dtype, -90, 90),
+        array(draw, broadcastable(draw, full), dtype, -90, 90),
+    )
     parameters: list[Array] = []
     for scale in (0.11, 0.07, 0.19):
         parameters += [np.array(scale, np.float32), np.array(draw.integer(-3, 3), np.int32)]
@@ -331,7 +332,9 @@ def softmax(x: Expr, *parameters: Expr, axis: int = -1) -> Call:
 
 
 def _binary(name: str) -> Callable[..., Call]:
-    def build(lhs: Expr, rhs: Expr, *parameters: Expr, lhs_axis: int = -1, rhs_axis: int = -1) -> Call:
+    def build(
+        lhs: Expr, rhs: Expr, *parameters: Expr, lhs_axis: int = -1, rhs_axis: int = -1
+    ) -> Call:
         return call(f"qnn.{name}", lhs, rhs, *parameters, lhs_axis=lhs_axis, rhs_axis=rhs_axis)
 
     build.__name__ = build.__qualname__ = name

@@ -61,7 +61,7 @@ def _completes(name: str) -> Callable[[InferArgs], tuple[Type | None, ...]]:
 
 
 def _shifted(x: Array, zero: Array, axis: int) -> Array:
-    """x - zero as int32, the zero points along ``axis``."""
+    """X - zero as int32, the zero points along ``axis``."""
     line = [1] * x.ndim
     line[axis] = -1
     offset = zero.reshape(line) if zero.size > 1 else zero.reshape(())
@@ -240,5 +240,3 @@ def batch_matmul(
     """Relay's builder: ``y`` holds transposed matrices."""
     operands = (x, y, x_zero_point, y_zero_point, x_scale, y_scale)
     return call("qnn.batch_matmul", *operands, out_dtype=out_dtype, transpose_b=True)
-
-

@@ -98,8 +98,8 @@ def quantized(x: Array, scale: Array, zero: Array, dtype: str) -> Array:
 
 def _quantize_reference(attrs: QuantizeAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
     x, scale, zero = inputs
-    own = (along(p, attrs.axis, x.ndim) for p in (scale, zero))
-    return quantized(x, *own, out_type.dtype)
+    step, offset = along(scale, attrs.axis, x.ndim), along(zero, attrs.axis, x.ndim)
+    return quantized(x, step, offset, out_type.dtype)
 
 
 def saturate_expr(x: te.Expr, dtype: str) -> te.Expr:
@@ -108,9 +108,7 @@ def saturate_expr(x: te.Expr, dtype: str) -> te.Expr:
     return te.cast(te.minimum(te.maximum(x, low), high), dtype)
 
 
-def _quantize_compute(
-    attrs: QuantizeAttrs, ins: tuple[te.Tensor, ...], out_type: Any
-) -> te.Tensor:
+def _quantize_compute(attrs: QuantizeAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     x, scale, zero = ins
     wide_enough = "float64" if attrs.out_dtype == "int32" else "float32"
 
@@ -167,7 +165,8 @@ def dequantized(x: Array, scale: Array, zero: Array, axis: int = -1) -> Array:
 def _dequantize_reference(
     attrs: DequantizeAttrs, inputs: tuple[Array, ...], out_type: Any
 ) -> Array:
-    return narrow(dequantized(*inputs, axis=attrs.axis), out_type.dtype)
+    x, scale, zero = inputs
+    return narrow(dequantized(x, scale, zero, attrs.axis), out_type.dtype)
 
 
 def _dequantize_compute(
@@ -281,7 +280,11 @@ def quantize(
 
 
 def dequantize(
-    data: Expr, input_scale: Expr, input_zero_point: Expr, axis: int = -1, out_dtype: str = "float32"
+    data: Expr,
+    input_scale: Expr,
+    input_zero_point: Expr,
+    axis: int = -1,
+    out_dtype: str = "float32",
 ) -> Call:
     attrs = {"out_dtype": out_dtype, "axis": axis}
     return call("qnn.dequantize", data, input_scale, input_zero_point, **attrs)

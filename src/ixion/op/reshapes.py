@@ -173,7 +173,9 @@ def _reshape_samples(draw: Draw) -> Sample:
     x = array(draw, dims, choice(draw, (*FLOATS, "int64")))
     options: list[tuple[int, ...]] = [(-1,), (0, -1), (-2,), dims[::-1], (*dims, 1), (1, -1)]
     if len(dims) > 1:
-        options += [(-3, -2), (-4, 1, -1, -2), (0, -3) + (0,) * (len(dims) - 3)]
+        options += [(-3, -2), (-4, 1, -1, -2)]
+    if len(dims) > 2:
+        options.append((0, -3, *(0,) * (len(dims) - 3)))
     newshape = choice(draw, options)
     return Sample((x,), {"newshape": newshape})
 

@@ -85,7 +85,7 @@ class Sampling:
         return (top * 2 + bottom) // (bottom * 2)
 
     def coordinate(self, out: Any, size: Any, target: Any) -> Any:
-        """Input coordinate of output ``out``, all in float32.
+        """Input coordinate of output ``out``, in float32; sizes are floats or float32 expressions.
 
         Peers compute it so, and which pixel is nearest often hangs on the rounding: 3 / 0.6 is 5
         in float32 and below 5 otherwise.
@@ -143,7 +143,7 @@ def sample_numpy(s: Sampling, size: int, target: int) -> tuple[Array, Array, Arr
         first, near = top // bottom, s.nearest(top, bottom)
         t = (top % bottom) / bottom
     else:
-        x = s.coordinate(out.astype(np.float32), np.float32(size), np.float32(target))
+        x = s.coordinate(out.astype(np.float32), float(size), float(target))
         first, t = np.floor(x).astype(np.int64), (x - np.floor(x)).astype(np.float64)
         near = _round_numpy(s.rule, x)
         if s.mode == "tf_crop_and_resize":

@@ -94,7 +94,7 @@ def _stft_reference(attrs: StftAttrs, inputs: tuple[Array, ...], out_type: Any) 
 def _total_scale(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Any:
     """A bound on every output: the sum of all magnitudes."""
     size = float(sum(np.abs(wide(x)).sum() for x in inputs)) + 1.0
-    kinds = out_type.fields if isinstance(out_type, TupleType) else (out_type,)
+    kinds: tuple[Any, ...] = out_type.fields if isinstance(out_type, TupleType) else (out_type,)
     scales = tuple(np.full(k.concrete_shape, size) for k in kinds)
     return scales if isinstance(out_type, TupleType) else scales[0]
 
@@ -151,7 +151,10 @@ define(
 def _infer_window(args: InferArgs) -> Type:
     data, attrs = args.tensor(), args.attrs
     at = checked_axis(args, attrs.axis, len(data.shape))
-    if len(attrs.window_shape) != len(data.shape) - at or len(attrs.strides) != len(data.shape) - at:
+    if (
+        len(attrs.window_shape) != len(data.shape) - at
+        or len(attrs.strides) != len(data.shape) - at
+    ):
         args.fail("the window has one size per axis", expected=len(data.shape) - at)
     places = [
         (d - w) // s + 1
@@ -160,9 +163,7 @@ def _infer_window(args: InferArgs) -> Type:
     return TensorType((*data.shape[:at], *places, *attrs.window_shape), data.dtype)
 
 
-def _window_reference(
-    attrs: SlidingWindowAttrs, inputs: tuple[Array, ...], out_type: Any
-) -> Array:
+def _window_reference(attrs: SlidingWindowAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
     x = inputs[0]
     at = attrs.axis % x.ndim
     axes = tuple(range(at, x.ndim))
@@ -205,10 +206,10 @@ define(
 
 
 def _fixed_point(x: Array, multiplier: Any, left: Any, right: Any) -> Array:
-    """x * multiplier * 2 ** (left - right - 31), halves up, as int32."""
+    """X * multiplier * 2 ** (left - right - 31), halves up, as int32."""
     product = (x.astype(np.int64) << left) * multiplier
     total = np.asarray(31 + right)
-    return ((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
+    return np.asarray((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
 
 
 def _fixed_reference(
@@ -254,7 +255,9 @@ def _per_axis_reference(
     x, multiplier, left, right = inputs
     line = [n if a in [b % x.ndim for b in attrs.axes] else 1 for a, n in enumerate(x.shape)]
     m, lo, hi = (v.astype(np.int64).reshape(line) for v in (multiplier, left, right))
-    return _fixed_point(x, m, lo if attrs.is_lshift_required else 0, hi if attrs.is_rshift_required else 0)
+    return _fixed_point(
+        x, m, lo if attrs.is_lshift_required else 0, hi if attrs.is_rshift_required else 0
+    )
 
 
 define(
@@ -303,9 +306,7 @@ def _diagonal_samples(draw: Draw) -> Sample:
     rows, columns = draw.integer(2, 4), draw.integer(2, 4)
     low = draw.integer(-1, 1)
     high = draw.integer(low, 1)
-    longest = max(
-        min(columns - max(k, 0), rows + min(k, 0)) for k in range(low, high + 1)
-    )
+    longest = max(min(columns - max(k, 0), rows + min(k, 0)) for k in range(low, high + 1))
     lead = () if low == high else (high - low + 1,)
     attrs = {"k1": low, "k2": high, "super_diag_right_align": flag(draw),
              "sub_diag_right_align": flag(draw)}  # fmt: skip
@@ -400,5 +401,3 @@ def matrix_set_diag(
 
 def fifo_buffer(data: Expr, buffer: Expr, axis: int) -> Call:
     return call("nn.fifo_buffer", data, buffer, axis=axis)
-
-

@@ -67,7 +67,11 @@ def cut(size: Dim, begin: Any, end: Any, step: int) -> Cut:
 
 def _backwards(size: Dim, begin: Any, end: Any, step: int) -> Cut:
     first = size - 1 if _far(begin) else _inside(size, begin)
-    last = -1 if isinstance(end, int) and end <= -FAR else _inside(size, end)
+    if isinstance(begin, (int, np.integer)):
+        first = dims.minimum(first, size - 1)
+    last = _inside(size, end)
+    if isinstance(end, (int, np.integer)):
+        last = -1 if end <= -FAR else dims.maximum(last, -1)
     return first, (first - last + (-step - 1)) // -step, step
 
 

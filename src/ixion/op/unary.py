@@ -50,7 +50,7 @@ _MATH: dict[str, tuple[Callable[[Array], Any], str, float, float, float, Names]]
         special.sigmoid, "sigmoid", 2, -9, 9,
         _torch("sigmoid", "Sigmoid", "nn.Sigmoid", "F.sigmoid"),
     ),
-    "erf": (special.erf, "erf", 2, -3, 3, _torch("erf", "Erf")),
+    "erf": (special.erf, "erf", 4, -3, 3, _torch("erf", "Erf")),
     "sin": (np.sin, "sin", 2, -6, 6, _torch("sin", "Sin")),
     "cos": (np.cos, "cos", 2, -6, 6, _torch("cos", "Cos")),
     "tan": (np.tan, "tan", 3, -1.4, 1.4, _torch("tan", "Tan")),
@@ -62,10 +62,14 @@ _MATH: dict[str, tuple[Callable[[Array], Any], str, float, float, float, Names]]
     "asinh": (np.arcsinh, "asinh", 3, -4, 4, _torch("asinh", "Asinh")),
     "acosh": (np.arccosh, "acosh", 3, 1, 9, _torch("acosh", "Acosh")),
     "atanh": (np.arctanh, "atanh", 3, -1, 1, _torch("atanh", "Atanh")),
+    # Not in Relay, where compositions lose small results: log(1 + x), exp(x) - 1, log(1 + exp(x)).
+    "log1p": (np.log1p, "log1p", 2, -0.5, 9, _torch("log1p")),
+    "expm1": (np.expm1, "expm1", 2, -5, 5, _torch("expm1")),
+    "softplus": (lambda x: np.logaddexp(x, 0.0), "softplus", 2, -40, 40, Names("Softplus")),
     # Relay's fast_* are polynomials that may be coarser; here they are the accurate functions.
     "fast_exp": (np.exp, "exp", 2, -5, 5, Names()),
     "fast_tanh": (np.tanh, "tanh", 2, -5, 5, Names()),
-    "fast_erf": (special.erf, "erf", 2, -3, 3, Names()),
+    "fast_erf": (special.erf, "erf", 4, -3, 3, Names()),
 }  # fmt: skip
 
 for _name, (_fn, _te, _ulps, _low, _high, _names) in _MATH.items():
@@ -73,7 +77,7 @@ for _name, (_fn, _te, _ulps, _low, _high, _names) in _MATH.items():
         _name,
         inputs=("data",),
         pattern=OpPattern.ELEMWISE,
-        level=1,
+        level=10 if _name in ("log1p", "expm1", "softplus") else 1,
         infer=infer_same,
         reference=_in_float64(_fn),
         compute=_intrinsic(_te),
@@ -293,6 +297,7 @@ sqrt, rsqrt, tanh, sigmoid = map(unary_builder, ("sqrt", "rsqrt", "tanh", "sigmo
 erf, sin, cos, tan = map(unary_builder, ("erf", "sin", "cos", "tan"))
 asin, acos, atan, sinh = map(unary_builder, ("asin", "acos", "atan", "sinh"))
 cosh, asinh, acosh, atanh = map(unary_builder, ("cosh", "asinh", "acosh", "atanh"))
+log1p, expm1, softplus = map(unary_builder, ("log1p", "expm1", "softplus"))
 fast_exp, fast_tanh, fast_erf = map(unary_builder, ("fast_exp", "fast_tanh", "fast_erf"))
 floor, ceil, trunc, round = map(unary_builder, ("floor", "ceil", "trunc", "round"))
 sign, abs, negative = map(unary_builder, ("sign", "abs", "negative"))

@@ -24,6 +24,7 @@ _FILES: dict[str, str] = {
     "simplify_inference": "SimplifyInference",
     "fold_constant": "FoldConstant fold_constant_expr",
     "fold_scale_axis": "BackwardFoldScaleAxis FoldScaleAxis ForwardFoldScaleAxis",
+    "fold_channel_scale": "FoldChannelScale",
     "eliminate_common_subexpr": "EliminateCommonSubexpr",
     "dead_code_elimination": "DeadCodeElimination",
     "simplify_expr": "SimplifyExpr SimplifyExprPostAlterOp",

@@ -90,6 +90,7 @@ for _name, _kind in (
     ("tir.instrument_bound_checkers", bool),
     ("tir.enable_debug", bool),
     ("tir.add_lower_pass", list),
+    ("ixion.FoldScaleAxis.constants_only", bool),
 ):
     register_config_option(_name, _kind)
 

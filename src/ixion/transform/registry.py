@@ -28,6 +28,7 @@ _BUILTIN: dict[str, str] = {
     "BackwardFoldScaleAxis": "fold_scale_axis",
     "ForwardFoldScaleAxis": "fold_scale_axis",
     "FoldScaleAxis": "fold_scale_axis",
+    "FoldChannelScale": "fold_channel_scale",
     "EliminateCommonSubexpr": "eliminate_common_subexpr",
     "DeadCodeElimination": "dead_code_elimination",
     "SimplifyExpr": "simplify_expr",

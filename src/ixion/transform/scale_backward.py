@@ -8,14 +8,14 @@ way up to the convolutions or dense layers that take the scale in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ixion.base.errors import PassError
 from ixion.ir import Call, Expr, Function, Op, TensorType, rewrite
 from ixion.ir.trampoline import run
-from ixion.ir.visitor import children, post_order, rebuilt
+from ixion.ir.visitor import children, post_order
 from ixion.op.call import call
 from ixion.transform.channel_axes import expand_to_axes, matched_to_axes
 from ixion.transform.scale_message import (
@@ -28,31 +28,35 @@ from ixion.transform.scale_message import (
 )
 from ixion.transform.type_writer import keep_type
 
-__all__ = ["fold_scale_backward"]
+__all__ = ["RELAY_RULES", "BackwardRule", "fold_scale_backward", "scale_weight"]
 
 Messages = list[ScaleMessage | None]
 Step = Generator[Any, Any, Expr]
 
 
 @dataclass(frozen=True)
-class _Rule:
+class BackwardRule:
     """``prepare``: along what a call's result could be scaled, given that for its arguments.
     ``transform``: the call with its result scaled.
     """
 
     prepare: Callable[[Call, Messages], ScaleMessage | None]
-    transform: Callable[[_Transformer, Call, ScaleMessage, Expr], Step]
+    transform: Callable[[Transformer, Call, ScaleMessage, Expr], Step]
 
 
-def fold_scale_backward(func: Function) -> Function:
-    """``func`` with scales moved into the weights before them; itself if there are none."""
-    messages = _messages(func)
-    if not messages:
-        return func
-    return _Transformer(messages).fold(func)
+def fold_scale_backward(
+    func: Function, rules: Mapping[str, BackwardRule] | None = None
+) -> Function:
+    """``func`` with scales moved into the weights before them; itself if there are none.
+
+    ``rules`` by operator; without them Relay's.
+    """
+    known = RELAY_RULES if rules is None else rules
+    messages = _messages(func, known)
+    return Transformer(messages, known).fold(func) if messages else func
 
 
-def _messages(root: Expr) -> dict[Expr, ScaleMessage]:
+def _messages(root: Expr, rules: Mapping[str, BackwardRule]) -> dict[Expr, ScaleMessage]:
     nodes = post_order(root)
     uses: Counter[Expr] = Counter()
     for node in nodes:
@@ -61,7 +65,7 @@ def _messages(root: Expr) -> dict[Expr, ScaleMessage]:
     for node in nodes:
         if type(node) is not Call or type(node.op) is not Op or uses[node] != 1:
             continue
-        rule = _RULES.get(node.op.name)
+        rule = rules.get(node.op.name)
         if rule is not None:
             message = rule.prepare(node, [found.get(arg) for arg in node.args])
             if message is not None:
@@ -69,9 +73,14 @@ def _messages(root: Expr) -> dict[Expr, ScaleMessage]:
     return found
 
 
-class _Transformer:
-    def __init__(self, messages: dict[Expr, ScaleMessage]) -> None:
+class Transformer:
+    """Rewrites a function by its messages; rules ask it for their operands, scaled or plain."""
+
+    def __init__(
+        self, messages: dict[Expr, ScaleMessage], rules: Mapping[str, BackwardRule]
+    ) -> None:
         self.messages = messages
+        self.rules = rules
         self.done: dict[Expr, Expr] = {}
 
     def fold(self, func: Function) -> Function:
@@ -96,17 +105,14 @@ class _Transformer:
         return run(self.scaled(old.args[at], message, scale))
 
     def scaled(self, expr: Expr, message: ScaleMessage, scale: Expr) -> Step:
-        """``expr``, which has a message, times ``scale`` along its axes."""
+        """``expr``, which has a message, times ``scale`` along the message's axes."""
         assert isinstance(expr, Call)
         assert isinstance(expr.op, Op)
-        found: Expr = yield _RULES[expr.op.name].transform(self, expr, message, scale)
+        found: Expr = yield self.rules[expr.op.name].transform(self, expr, message, scale)
         return keep_type(expr, found)
 
     def plain(self, expr: Expr) -> Expr:
         return self.done[expr]
-
-    def normal(self, expr: Call) -> Expr:
-        return rebuilt(expr, self.done)
 
 
 def _with_args(old: Call, args: tuple[Expr, ...]) -> Call:
@@ -117,7 +123,7 @@ def _prepare_relu(relu: Call, args: Messages) -> ScaleMessage | None:
     return None if args[0] is None else args[0].through_relu()
 
 
-def _scale_relu(to: _Transformer, relu: Call, message: ScaleMessage, scale: Expr) -> Step:
+def _scale_relu(to: Transformer, relu: Call, message: ScaleMessage, scale: Expr) -> Step:
     data = yield to.scaled(relu.args[0], message, scale)
     return _with_args(relu, (data,))
 
@@ -139,7 +145,7 @@ def _fits(data: TensorType, other: TensorType, message: ScaleMessage) -> bool:
     return matched_to_axes(data, other, message.axes)[0]
 
 
-def _scale_add(to: _Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
+def _scale_add(to: Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
     """``(x + b) * s`` becomes ``x * s + b * s``, with either product taken in where it can be."""
     operands = []
     shape = tensor_type(add).shape
@@ -160,7 +166,7 @@ def _prepare_bias_add(bias_add: Call, args: Messages) -> ScaleMessage | None:
     return message if message is not None and message.axes == (attrs.axis,) else None
 
 
-def _scale_bias_add(to: _Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
+def _scale_bias_add(to: Transformer, add: Call, message: ScaleMessage, scale: Expr) -> Step:
     data = yield to.scaled(add.args[0], message, scale)
     bias = call("multiply", to.plain(add.args[1]), scale)
     return _with_args(add, (data, bias))
@@ -171,15 +177,20 @@ def _prepare_conv(conv: Call, args: Messages) -> ScaleMessage | None:
     return None if axes is None else ScaleMessage(axes.out)
 
 
-def _scale_conv(to: _Transformer, conv: Call, message: ScaleMessage, scale: Expr) -> Step:
+def _scale_conv(to: Transformer, conv: Call, message: ScaleMessage, scale: Expr) -> Step:
     axes = conv_axes(conv)
     assert axes is not None
-    data, weight = (to.plain(arg) for arg in conv.args)
-    scaled = scaled_weight(weight, tensor_type(conv.args[1]).shape, scale, axes.weight_out)
+    yield from ()
+    return scale_weight(to, conv, scale, axes.weight_out)
+
+
+def scale_weight(to: Transformer, call: Call, scale: Expr, axes: Sequence[int]) -> Expr:
+    """``call``, whose second argument is a weight, with the weight times ``scale`` along ``axes``."""
+    weight = to.plain(call.args[1])
+    scaled = scaled_weight(weight, tensor_type(call.args[1]).shape, scale, axes)
     if scaled is None:
         raise PassError("FoldScaleAxis: a blocked weight must have a static shape")
-    yield from ()
-    return _with_args(conv, (data, scaled))
+    return _with_args(call, (to.plain(call.args[0]), scaled))
 
 
 def _prepare_dense(dense: Call, args: Messages) -> ScaleMessage | None:
@@ -187,21 +198,18 @@ def _prepare_dense(dense: Call, args: Messages) -> ScaleMessage | None:
     return ScaleMessage((len(tensor_type(dense).shape) - 1,))
 
 
-def _scale_dense(to: _Transformer, dense: Call, message: ScaleMessage, scale: Expr) -> Step:
-    data, weight = (to.plain(arg) for arg in dense.args)
-    scaled = scaled_weight(weight, tensor_type(dense.args[1]).shape, scale, (0,))
-    assert scaled is not None
+def _scale_dense(to: Transformer, dense: Call, message: ScaleMessage, scale: Expr) -> Step:
     yield from ()
-    return _with_args(dense, (data, scaled))
+    return scale_weight(to, dense, scale, (0,))
 
 
-_RULES: dict[str, _Rule] = {
-    "nn.relu": _Rule(_prepare_relu, _scale_relu),
-    "nn.leaky_relu": _Rule(_prepare_relu, _scale_relu),
-    "add": _Rule(_prepare_add, _scale_add),
-    "subtract": _Rule(_prepare_add, _scale_add),
-    "nn.bias_add": _Rule(_prepare_bias_add, _scale_bias_add),
-    "nn.conv2d": _Rule(_prepare_conv, _scale_conv),
-    "nn.conv3d": _Rule(_prepare_conv, _scale_conv),
-    "nn.dense": _Rule(_prepare_dense, _scale_dense),
+RELAY_RULES: dict[str, BackwardRule] = {
+    "nn.relu": BackwardRule(_prepare_relu, _scale_relu),
+    "nn.leaky_relu": BackwardRule(_prepare_relu, _scale_relu),
+    "add": BackwardRule(_prepare_add, _scale_add),
+    "subtract": BackwardRule(_prepare_add, _scale_add),
+    "nn.bias_add": BackwardRule(_prepare_bias_add, _scale_bias_add),
+    "nn.conv2d": BackwardRule(_prepare_conv, _scale_conv),
+    "nn.conv3d": BackwardRule(_prepare_conv, _scale_conv),
+    "nn.dense": BackwardRule(_prepare_dense, _scale_dense),
 }

@@ -18,6 +18,7 @@ from ixion.ir import Call, Expr, TensorType
 from ixion.op import layout as layouts
 from ixion.op.call import call
 from ixion.transform.channel_axes import expand_to_axes
+from ixion.transform.context import PassContext
 
 __all__ = [
     "ConvAxes",
@@ -60,7 +61,14 @@ def intersect(left: ScaleMessage | None, right: ScaleMessage | None) -> ScaleMes
 
 
 def scale_is_allowed(message: ScaleMessage, scale: Expr) -> bool:
-    """Whether a scale meets the conditions of a message."""
+    """Whether a scale meets the conditions of a message.
+
+    Relay folds scales that are computed at run time too, which costs a weight its being constant;
+    with option ``ixion.FoldScaleAxis.constants_only`` only known scales are folded.
+    """
+    only_constants = PassContext.current().get_config("ixion.FoldScaleAxis.constants_only", False)
+    if only_constants and moved_constant(scale) is None:
+        return False
     if message.positive and not is_non_negative(scale):
         return False
     if message.divides:

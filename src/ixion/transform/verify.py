@@ -24,7 +24,7 @@ from ixion.transform.pass_info import PassInfo
 
 __all__ = ["VerifyInstrument", "difference", "random_inputs", "verified"]
 
-_RELATIVE = 1e-3
+_RELATIVE = 1e-4
 _SEED = 20240229
 
 
