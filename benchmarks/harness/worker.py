@@ -26,8 +26,7 @@ _LOADED: dict[str, Engine] = {}
 
 def prepare(engine: str, model: str, work: str) -> Answer:
     """Convert a network for an engine that has a format of its own."""
-    find(engine).prepare(Path(model), Path(work))
-    return {}
+    return {"made": find(engine).prepare(Path(model), Path(work))}
 
 
 def load(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -194,3 +196,18 @@ def test_condition_from_data():
     body = If(op.call("less", x, const(0)), op.call("negative", x), x)
     func = infer_expr(Function([x], body))
     assert [int(evaluate(func, [np.int32(v)])) for v in (-3, 4)] == [3, 4]
+
+
+def test_values_are_forgotten_after_their_last_use():
+    value, alive, most = var("x", shape=(2,)), [], 0
+    x = value
+    for _ in range(40):
+        value = op.call("exp", op.call("negative", op.call("abs", value)))
+
+    def count(expr, array):
+        nonlocal most
+        alive.append(weakref.ref(array))
+        most = max(most, sum(ref() is not None for ref in alive))
+
+    evaluate(infer_expr(Function([x], value + x)), [np.ones(2, "float32")], on_value=count)
+    assert most <= 4

@@ -33,11 +33,13 @@ class Engine(ABC):
         self.threads = threads
 
     @classmethod
-    def prepare(cls, model: Path, work: Path) -> None:
+    def prepare(cls, model: Path, work: Path) -> str:
         """Convert `model` to the engine's own format, if it has one, and keep that in `work`.
 
-        Not part of loading: a user of such an engine does it once. Raises Unavailable.
+        Not part of loading: a user of such an engine does it once. Returns what was made, for
+        people. Raises Unavailable.
         """
+        return ""
 
     @classmethod
     def missing(cls) -> str | None:

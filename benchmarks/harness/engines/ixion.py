@@ -26,9 +26,9 @@ class Ixion(Engine):
 
     @classmethod
     def version(cls) -> str:
-        import ixion
+        from ixion.base.version import VERSION
 
-        return ixion.__version__
+        return VERSION
 
     def imports(self) -> None:
         import ixion
@@ -38,9 +38,9 @@ class Ixion(Engine):
                 import_module(module.name)
 
     def load(self, model: Path, work: Path) -> None:
-        import ixion
+        from ixion import driver
 
-        exe: Any = ixion.compile(model, target=self.target, threads=self.threads)
+        exe: Any = driver.compile(model, target=self.target, threads=self.threads)
         self.exe: CompiledExecutable = exe
 
     def bind(self, feeds: Mapping[str, Array]) -> None:

@@ -18,8 +18,8 @@ class Ncnn(Engine):
     packages: ClassVar[tuple[str, ...]] = ("ncnn", "pnnx")
 
     @classmethod
-    def prepare(cls, model: Path, work: Path) -> None:
-        converted(model, work)
+    def prepare(cls, model: Path, work: Path) -> str:
+        return str(converted(model, work))
 
     def imports(self) -> None:
         import ncnn  # noqa: F401

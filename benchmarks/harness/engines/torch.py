@@ -19,8 +19,8 @@ class Torch(Engine):
     channels_last: ClassVar[bool] = False
 
     @classmethod
-    def prepare(cls, model: Path, work: Path) -> None:
-        converted(model, work)
+    def prepare(cls, model: Path, work: Path) -> str:
+        return str(converted(model, work))
 
     def imports(self) -> None:
         import torch

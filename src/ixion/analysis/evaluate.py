@@ -2,18 +2,20 @@
 
 It is the debug executor, folds constants and is every pass's judge. Nothing recurses in Python:
 function activations and scopes are generator steps, dataflow inside one is a loop. An activation
-remembers each expression's value, so a shared expression runs once, and forgets values that its
-dataflow needs no more when asked to (large networks would keep every activation otherwise).
+remembers each expression's value, so a shared expression runs once. The outermost one forgets a
+value after its last use, or a large network would keep every tensor it ever made.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ixion.analysis.liveness import use_counts
 from ixion.base.dtype import to_numpy
 from ixion.base.errors import InputError, IxionError, UnsupportedOpError
 from ixion.ir import (
@@ -76,14 +78,31 @@ class Closure:
 
 
 class _Frame:
-    """One activation: values of its expressions and of the variables it can see."""
+    """One activation: values of its expressions and of the variables it can see.
 
-    __slots__ = ("outer", "values")
+    ``uses`` counts how often each value is still needed, where that is kept track of.
+    """
+
+    __slots__ = ("outer", "uses", "values")
 
     def __init__(self, outer: _Frame | None) -> None:
         self.outer = outer
         # Keys are expressions: nodes compare by identity.
         self.values: dict[Expr, Any] = {}
+        self.uses: Counter[Expr] | None = None
+
+    def used(self, operands: Sequence[Expr]) -> None:
+        """An expression has its value: what it was computed from may be needed no more.
+
+        Variables stay, for closures read them later. A use in a branch that is not taken or in
+        another function never comes, which keeps a value too long and never too short.
+        """
+        if self.uses is None:
+            return
+        for operand in operands:
+            self.uses[operand] -= 1
+            if not self.uses[operand] and type(operand) is not Var:
+                self.values.pop(operand, None)
 
     def lookup(self, var: Var) -> Any:
         frame: _Frame | None = self
@@ -117,8 +136,10 @@ def evaluate(
         root = machine.function(root)
     if not isinstance(root, Function):
         return run(machine.region(root, _Frame(None)))
-    values = _bound_args(root, args)
-    return run(machine.apply(Closure(root, _Frame(None)), values))
+    frame = _Frame(None)
+    frame.uses = use_counts(root.body)
+    frame.values.update(zip(root.params, _bound_args(root, args), strict=True))
+    return run(machine.region(root.body, frame))
 
 
 def _bound_args(func: Function, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
@@ -243,6 +264,8 @@ class _Machine:
             values[expr] = value
             if self.on_value is not None:
                 self.on_value(expr, value)
+            if operands is not None:
+                frame.used(operands(expr))
         return values[root]
 
     def simple(self, expr: Expr, frame: _Frame) -> Any:

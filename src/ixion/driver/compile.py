@@ -39,14 +39,13 @@ def load(path: str | Path, shapes: Shapes | None = None) -> IRModule:
 
 def _load_text(path: Path) -> IRModule:
     from ixion.base.errors import ModelFormatError
-    from ixion.ir.parser import parse
-    from ixion.transform.infer_type import InferType
+    from ixion.driver.text import parse
 
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ModelFormatError("cannot read the program", where=str(path), found=error) from error
-    return InferType()(parse(text, str(path)))
+    return parse(text, str(path))
 
 
 def compile(  # noqa: A001 - the verb every user expects

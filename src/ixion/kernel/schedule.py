@@ -50,6 +50,8 @@ class Lowered:
     temps: list[int] = field(default_factory=list)
     # Whether the output may be the same memory as input i (read and written at equal positions).
     in_place: frozenset[int] = frozenset()
+    # Kernels that only copy an input to a place in the output: (input, element offset) by number.
+    copies: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class Schedule:

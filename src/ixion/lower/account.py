@@ -57,7 +57,8 @@ def _nodes(calls: Iterable[Call]) -> Iterable[str]:
 
 def _traffic(step: PlannedStep) -> tuple[int, int]:
     """Bytes of activations and of constants."""
-    if step.concat:  # each step writes its own operand's part of the result
+    if [op_name(call) for call in step.calls] == ["concatenate"]:
+        # Each step writes only its own operand's part of the result.
         return 2 * sum(v.nbytes for v in step.reads), 0
     sizes = {v.storage: v.nbytes for v in (*step.reads, *step.writes)}
     moved = weights = 0

@@ -10,7 +10,7 @@ from typing import Any
 from ixion.base.target import Target
 from ixion.ir import Call, Function
 from ixion.lower.account import account
-from ixion.lower.join import join_results, lifetimes
+from ixion.lower.join import join_copies, join_results, lifetimes
 from ixion.lower.lower import Lowering, PlannedStep
 from ixion.lower.memory import plan
 from ixion.lower.storage import Storage, Value
@@ -39,6 +39,7 @@ def assemble(
     lowering = Lowering(target)
     lowering.run(func)
     places = _output_places(lowering)
+    lowering.steps = join_copies(lowering.steps, lowering.results)
     lifetimes(lowering.steps, lowering.results)
     join_results(lowering.steps)
     arena = plan(lowering.storages)

@@ -23,6 +23,29 @@ def lifetimes(steps: Sequence[PlannedStep], results: Sequence[Value]) -> None:
         root.last = len(steps)
 
 
+def join_copies(steps: Sequence[PlannedStep], results: Sequence[Value]) -> list[PlannedStep]:
+    """Operands of concatenations are written straight to their places; returns what steps remain.
+
+    A storage joins the first concatenation that copies it, when a kernel writes all of it and it is
+    no result itself.
+    """
+    kept = {v.storage for v in results}
+    made = {v.storage for step in steps for v in step.writes}
+    remaining = []
+    for step in steps:
+        if step.copy_to is None:
+            remaining.append(step)
+            continue
+        out, source = step.places[0], step.places[1]
+        whole = source.nbytes == step.reads[0].nbytes
+        free = source.kind == "arena" and source.parent is None and source in made
+        if free and whole and source not in kept and out.parent is not source:
+            source.parent, source.at = out, step.copy_to
+        else:
+            remaining.append(step)
+    return remaining
+
+
 def join_results(steps: Sequence[PlannedStep]) -> None:
     """Elementwise results take the memory of an operand that nobody reads later."""
     for number, step in enumerate(steps):
@@ -38,7 +61,7 @@ def join_results(steps: Sequence[PlannedStep]) -> None:
 
 
 def _free_for(operand: Storage, out: Storage, number: int, steps: Sequence[PlannedStep]) -> bool:
-    simple = operand.parent is None and out.parent is None and not operand.pinned
+    simple = operand.parent is None and out.parent is None
     alike = operand.kind == "arena" and out.kind == "arena" and operand.nbytes == out.nbytes
     only = out.first == number and operand.last == number and operand.first < number
     return simple and alike and only and operand is not out

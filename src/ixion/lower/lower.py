@@ -52,7 +52,7 @@ class PlannedStep:
     kernel: Kernel | None = None
     host: Call | None = None
     in_place: list[int] = field(default_factory=list)
-    concat: bool = False
+    copy_to: int | None = None  # byte offset in the result, where the step is a plain copy
     products: int = 0
     # The operators of the formed kernel; the same object in all its steps.
     calls: Sequence[Call] = ()
@@ -177,8 +177,10 @@ class Lowering:
         inputs = [self._argument(a, i, lowered) for i, a in enumerate(node.args)]
         outputs = self._outputs(node)
         temps = [self._storage("arena", n) for n in lowered.temps]
-        for kernel, places in lowered.kernels:
+        for number, (kernel, places) in enumerate(lowered.kernels):
             self._step(kernel, places, inputs, outputs, temps, lowered, label, products)
+            if number in lowered.copies:
+                self._note_copy(self.steps[-1], lowered.copies[number], outputs[0])
         kind = node.checked_type
         self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
 
@@ -226,14 +228,15 @@ class Lowering:
         in_place = [
             n for n, p in enumerate(places) if p.kind == "in" and p.index in lowered.in_place
         ]
-        concat = len(lowered.kernels) > 1 and all(
-            p.kind == "out" for _, ps in lowered.kernels for p in ps[:1]
-        )
         written = [outputs[p.index] for p in places if p.kind == "out"]
         self.steps.append(PlannedStep(
-            label, reads, written, storages, kernel, in_place=in_place, concat=concat,
+            label, reads, written, storages, kernel, in_place=in_place,
             products=products // len(lowered.kernels),
         ))  # fmt: skip
+
+    def _note_copy(self, step: PlannedStep, copy: tuple[int, int], out: Value) -> None:
+        """Remembers that a step only puts its one operand ``copy[1]`` elements into ``out``."""
+        step.copy_to = copy[1] * dtypes.itemsize(out.dtype)
 
     def _host(self, node: Call, call: Call, label: str) -> None:
         inputs: list[Value] = []

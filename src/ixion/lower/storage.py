@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ixion.base import dtype as dtypes
@@ -28,7 +28,6 @@ class Storage:
     parent: Storage | None = None
     at: int = 0
     offset: int = -1
-    pinned: bool = field(default=False)
 
     def root(self) -> tuple[Storage, int]:
         """The storage that has memory, and where in it this one starts."""

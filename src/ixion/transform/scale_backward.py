@@ -28,7 +28,14 @@ from ixion.transform.scale_message import (
 )
 from ixion.transform.type_writer import keep_type
 
-__all__ = ["RELAY_RULES", "BackwardRule", "fold_scale_backward", "scale_weight"]
+__all__ = [
+    "RELAY_RULES",
+    "BackwardRule",
+    "Messages",
+    "Transformer",
+    "fold_scale_backward",
+    "scale_weight",
+]
 
 Messages = list[ScaleMessage | None]
 Step = Generator[Any, Any, Expr]
@@ -185,7 +192,7 @@ def _scale_conv(to: Transformer, conv: Call, message: ScaleMessage, scale: Expr)
 
 
 def scale_weight(to: Transformer, call: Call, scale: Expr, axes: Sequence[int]) -> Expr:
-    """``call``, whose second argument is a weight, with the weight times ``scale`` along ``axes``."""
+    """``call`` with its second argument, a weight, times ``scale`` along ``axes``."""
     weight = to.plain(call.args[1])
     scaled = scaled_weight(weight, tensor_type(call.args[1]).shape, scale, axes)
     if scaled is None:
