@@ -1,7 +1,7 @@
 """What the code generator makes of a matrix micro-kernel: share of peak, and time to compile.
 
-Run with ``python benchmarks/kernels.py [target]``. Peak is measured with the same emitter: a loop of
-independent fused multiply-adds on registers.
+Run with ``python benchmarks/kernels.py [target]``. Peak is measured with the same emitter: a loop
+of independent fused multiply-adds on registers.
 """
 
 from __future__ import annotations

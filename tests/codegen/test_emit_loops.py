@@ -150,13 +150,13 @@ def kernels(draw) -> Kernel:
 
 
 @given(kernels(), st.integers(0, 9))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_random_nests(native, kernel: Kernel, scalar: int):
     native.check(kernel, [DATA, DATA[::-1].copy()], "generic", scalars=(scalar,))
 
 
 @given(kernels(), st.integers(0, 9))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_random_nests_on_every_target(native, target: str, kernel: Kernel, scalar: int):
     native.check(kernel, [DATA, DATA[::-1].copy()], target, scalars=(scalar,), tasks=range(1, 3))
 

@@ -9,7 +9,7 @@ from ixion.base.dtype import to_numpy
 from ixion.te.expr import Binary, Const, Load, Var, cast
 from ixion.te.stmt import Buffer, Fault, For, If, Kernel, seq
 
-DTYPES = ("float32", "int8", "int64", "bool", "bfloat16", "float16", "int16", "float64")
+DTYPES = ("float32", "int8", "int64", "bool", "bfloat16")
 
 
 def data(dtype: str, count: int, seed: int = 0) -> np.ndarray:
@@ -18,17 +18,14 @@ def data(dtype: str, count: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("lanes", (1, 4, 16, 20))
+@pytest.mark.parametrize("lanes", (1, 4, 16))
 def test_masked_tail(native, target: str, dtype: str, lanes: int):
     """Every count from none to all, at run time and as a constant."""
     x, y, t = Buffer("x", dtype), Buffer("y", dtype), Var("t")
     n = Var("n")
     value = Load(x, Const(0, "int64"), lanes, 1, n)
     k = Kernel("k", (x, y), t, 1, y.store(0, value, n), scalars=(n,))
-    for count in sorted(
-        {0 if lanes > 1 else 1, 1, lanes // 2, lanes - 1, lanes} - {0}
-        | ({0} if lanes > 1 else set())
-    ):
+    for count in sorted({0, 1, lanes // 2, lanes - 1, lanes} - ({0} if lanes == 1 else set())):
         native.check(k, [data(dtype, count), data(dtype, count, 1)], target, scalars=(count,))
         fixed = Const(count, "int64")
         value2 = Load(x, Const(0, "int64"), lanes, 1, fixed)

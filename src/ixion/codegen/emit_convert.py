@@ -62,12 +62,61 @@ class Conversions:
         return self.rounded(value, to, lanes)
 
     def _to_integer(self, value: str, source: str, to: str, lanes: int) -> str:
+        """Truncates; x86 has no saturating vectors and LLVM would go lane by lane."""
+        if lanes > 1 and self.arithmetic.target.is_x86:
+            exact = dtypes.bits(to) <= (16 if source == "float32" else 32)
+            return (self._clamped if exact else self._chosen)(value, source, to, lanes)
         word = "fptosi.sat" if dtypes.is_signed(to) else "fptoui.sat"
         before, after = value_type(source, lanes), value_type(to, lanes)
         wide = f"v{lanes}" if lanes > 1 else ""
         name = f"llvm.{word}.{wide}i{dtypes.bits(to)}.{wide}f{dtypes.bits(source)}"
         self.arithmetic.writer.declare(after, name, before)
         return self.pure(f"call {after} @{name}({before} {value})", value)
+
+    def _clamped(self, value: str, source: str, to: str, lanes: int) -> str:
+        """For bounds that are floats: brought between them first, NaN to 0."""
+        least, most = _bounds(to)
+        kind, zero = value_type(source, lanes), constant(0.0, source, lanes)
+        number = self.pure(f"fcmp ord {kind} {value}, {zero}", value)
+        known = self.arithmetic.select(number, value, zero, source, lanes)
+        low = self.arithmetic.binary(
+            "max", known, constant(float(least), source, lanes), source, lanes
+        )
+        inside = self.arithmetic.binary(
+            "min", low, constant(float(most), source, lanes), source, lanes
+        )
+        if dtypes.bits(to) == 32:
+            return self._truncated(inside, source, to, lanes)
+        return self._between_integers(
+            self._truncated(inside, source, "int32", lanes), "int32", to, lanes
+        )
+
+    def _chosen(self, value: str, source: str, to: str, lanes: int) -> str:
+        """For bounds that are not floats: converted where inside, else the bound itself."""
+        least, most = _bounds(to)
+        arithmetic = self.arithmetic
+        beyond = constant(float(most + 1), source, lanes)
+        too_large = arithmetic.compare("ge", value, beyond, source, lanes)
+        above = arithmetic.compare(
+            "gt", value, constant(float(least), source, lanes), source, lanes
+        )
+        below = arithmetic.compare("lt", value, beyond, source, lanes)
+        inside = arithmetic.binary("and", above, below, "bool", lanes)
+        known = arithmetic.select(inside, value, constant(0.0, source, lanes), source, lanes)
+        result = self._truncated(known, source, to, lanes)
+        result = arithmetic.select(too_large, constant(most, to, lanes), result, to, lanes)
+        if not least:
+            return result
+        too_small = arithmetic.compare(
+            "le", value, constant(float(least), source, lanes), source, lanes
+        )
+        return arithmetic.select(too_small, constant(least, to, lanes), result, to, lanes)
+
+    def _truncated(self, value: str, source: str, to: str, lanes: int) -> str:
+        word = "fptosi" if dtypes.is_signed(to) else "fptoui"
+        return self.pure(
+            f"{word} {value_type(source, lanes)} {value} to {value_type(to, lanes)}", value
+        )
 
     # --- small floats -------------------------------------------------------------------------
 
@@ -117,3 +166,8 @@ class Conversions:
         if before != after:
             bits = self.pure(f"bitcast {before} {bits} to {after}", bits)
         return self.from_memory(bits, to, lanes)
+
+
+def _bounds(dtype: str) -> tuple[int, int]:
+    bits, signed = dtypes.bits(dtype), dtypes.is_signed(dtype)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)

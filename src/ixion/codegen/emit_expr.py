@@ -80,7 +80,7 @@ class Expressions:
         return self._run(known[1])
 
     def expand(self, name: str, lanes: int, *operands: str) -> str:
-        """The value of a vmath function on operands: in place, or by a call when code would pile up.
+        """The value of a vmath function on operands: in place, or by a call if code would pile up.
 
         A tile of 28 vectors with a sigmoid each would be mostly copies of the sigmoid.
         """

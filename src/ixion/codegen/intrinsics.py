@@ -40,9 +40,3 @@ def has_masked_access(target: Target, bits: int) -> bool:
     if not target.is_x86 or target.vector_bits < 256:
         return False
     return bits >= 32 or target.vector_bits >= 512
-
-
-@functools.cache
-def has_gather(target: Target) -> bool:
-    """Gathering by index vector is an instruction that beats single loads."""
-    return target.is_x86 and target.vector_bits >= 512
