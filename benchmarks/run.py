@@ -124,14 +124,21 @@ def save(document: dict[str, Any], out: Path) -> None:
     (out / "ratios.svg").write_text(bars(document), encoding="utf-8")
 
 
-def update_readme(document: dict[str, Any], path: Path) -> None:
-    """Put the tables between the markers of a Markdown file. Raises ValueError without them."""
+def update_readme(document: dict[str, Any], path: Path, picture: Path) -> None:
+    """Put the tables, and the picture if it lies below, between the markers of a Markdown file.
+
+    Raises ValueError without markers.
+    """
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"{path} has no single pair of {BEGIN} and {END}")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    section = f"{BEGIN}\n\n{report.markdown(document)}\n\n{END}"
+    parts = [BEGIN, report.markdown(document), END]
+    if picture.exists() and picture.is_relative_to(path.parent):
+        place = picture.relative_to(path.parent).as_posix()
+        parts.insert(1, f"![time of Ixion over time of the fastest peer]({place})")
+    section = "\n\n".join(parts)
     path.write_text(before + section + after, encoding="utf-8")
 
 
@@ -154,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         report.show(document)
     if options.update_readme:
-        update_readme(document, HERE / "README.md")
+        update_readme(document, HERE / "README.md", options.out.resolve() / "ratios.svg")
     return 0
 
 

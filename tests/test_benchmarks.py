@@ -24,7 +24,7 @@ from harness.picture import bars  # noqa: E402
 from harness.processes import Worker, environment  # noqa: E402
 from harness.timing import Burst, burst, medians, ratio_of_medians, value  # noqa: E402
 
-ENGINE = '''
+ENGINE = """
 import os, time
 import numpy as np
 from harness.engines.engine import Engine, Unavailable
@@ -56,7 +56,7 @@ class Crashing(Double):
 class Hanging(Double):
     def load(self, model, work):
         time.sleep(60)
-'''
+"""
 MATERIALIZE = """
 import numpy as np
 def fill(model):
@@ -253,16 +253,20 @@ def test_the_readme_is_rewritten_between_its_markers(tmp_path: Path) -> None:
     run = command()
     path = tmp_path / "README.md"
     path.write_text(f"before\n{run.BEGIN}\nold\n{run.END}\nafter\n")
+    (tmp_path / "r").mkdir()
+    picture = tmp_path / "r" / "ratios.svg"
+    picture.touch()
     for _ in range(2):
-        run.update_readme(results(), path)
+        run.update_readme(results(), path, picture)
     text = path.read_text()
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text
     assert text.count("0.250 (ncnn)") == 1
+    assert text.count("](r/ratios.svg)") == 1
     path.write_text("no markers")
     with pytest.raises(ValueError, match="no single pair"):
-        run.update_readme(results(), path)
+        run.update_readme(results(), path, picture)
     assert run.BEGIN in (FOLDER / "README.md").read_text()
 
 

@@ -49,7 +49,6 @@ def compare(
 ) -> Record:
     """Everything about one network; engines that cannot take it have a `reason`."""
     cache = work / "cache" / network.name
-    shutil.rmtree(cache, ignore_errors=True)
     record: Record = {"gflop": network.gflop, "engines": {}}
     for engine in engines:
         say(f"{network.name}: {engine}: fresh process")
@@ -71,6 +70,8 @@ def _fresh(network: Network, engine: str, work: Path, cache: Path) -> Record:
     than it needs.
     """
     network.model.read_bytes()  # the page cache is warm for everybody
+    if not is_peer(engine):
+        shutil.rmtree(cache, ignore_errors=True)
     with Worker(cache) as worker:
         paths = {"model": str(network.model), "work": str(work)}
         prepared = worker.ask("prepare", 1200, engine=engine, **paths)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from ixion.base import dtype as dtypes
 from ixion.ir import Call, Constant, Expr, Function, IRModule, Op, TensorType, TupleType, Type
@@ -91,8 +93,19 @@ def get_total_mac_number(expr: Function) -> int:
     total = 0
     for each in post_order(expr):
         if isinstance(each, Call) and isinstance(each.op, Op) and each.op.name in _RELAY_MACS:
-            total += cost_of_call(each).macs
+            transposed = each.op.name == "nn.conv2d_transpose"
+            total += _transposed_macs(each) if transposed else cost_of_call(each).macs
     return total
+
+
+def _transposed_macs(conv: Call) -> int:
+    """Relay counts a transposed convolution over its output, as if it were a convolution."""
+    attrs: Any = conv.attrs
+    data = conv.args[0].checked_type
+    assert isinstance(data, TensorType)
+    channels: Any = data.shape[attrs.data_layout.index("C")]
+    kernel = math.prod(attrs.kernel_size)
+    return int(_elements(conv.checked_type) * kernel * channels // attrs.groups)
 
 
 def list_op_freqs(mod: IRModule) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ixion.analysis.ancestors import AncestorTree
 from ixion.base.errors import PassError
-from ixion.ir import Constructor, Expr, Function, GlobalVar, If, Let, Match, Op, Var
+from ixion.ir import Constructor, Expr, Function, GlobalVar, If, Let, Match, Op
 from ixion.ir.visitor import children
 
 __all__ = ["DependencyScopes", "check_basic_block_normal_form"]
@@ -81,7 +81,8 @@ class DependencyScopes:
 
     def _function(self, func: Function) -> Iterator[_Edge]:
         (body,) = self._open(func, 1)
-        return iter([(self._node[func], body), (body, func.body)])
+        params: list[_Edge] = [(body, param) for param in func.params]
+        return iter([(self._node[func], body), *params, (body, func.body)])
 
     def _let(self, let: Let) -> Iterator[_Edge]:
         (body,) = self._open(let, 1)
@@ -135,7 +136,8 @@ def check_basic_block_normal_form(expr: Expr) -> bool:
     Raises PassError naming an expression that is not.
     """
     for shared in DependencyScopes(expr).lifted:
-        if not isinstance(shared, (Var, GlobalVar, Constructor)):
+        # A bound variable is met first where it is bound; a free one belongs to no block.
+        if not isinstance(shared, (GlobalVar, Constructor)):
             raise PassError(
                 "the expression is not in basic block normal form: "
                 f"a {type(shared).__name__} is shared between scopes and not let-bound",

@@ -207,9 +207,26 @@ def _divide(op: str, a: Linear, d: int, ranges: Ranges) -> Linear:
         if op == "floordiv":
             return quotient.plus(Linear(shift, {}))
         return rest.plus(Linear(-shift * d, {}))
-    if op == "floordiv":
-        return quotient.plus(_atom(Binary("floordiv", rest.expr(), wrap(d))))
-    return _atom(Binary("floormod", rest.expr(), wrap(d)))
+    found = _divided_coarsely(op, rest, d, ranges)
+    if found is None:
+        found = _atom(Binary(op, rest.expr(), wrap(d)))
+    return quotient.plus(found) if op == "floordiv" else found
+
+
+def _divided_coarsely(op: str, a: Linear, d: int, ranges: Ranges) -> Linear | None:
+    """``(g*x + r) // (g*k)`` is ``x // k`` where ``0 <= r < g``; the remainder accordingly."""
+    steps = {abs(c) for _, c in a.terms.values() if 1 < abs(c) < d and d % abs(c) == 0}
+    for g in sorted(steps, reverse=True):
+        coarse = {k: (e, c // g) for k, (e, c) in a.terms.items() if c % g == 0}
+        fine = Linear(a.const % g, {k: t for k, t in a.terms.items() if t[1] % g})
+        lo, hi = bounds_of(fine, ranges)
+        if lo is None or hi is None or lo < 0 or hi >= g:
+            continue
+        x = Linear(a.const // g, coarse)
+        if op == "floordiv":
+            return _divide("floordiv", x, d // g, ranges)
+        return _divide("floormod", x, d // g, ranges).scaled(g).plus(fine)
+    return None
 
 
 def _extreme(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:

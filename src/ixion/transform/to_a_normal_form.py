@@ -27,6 +27,7 @@ from ixion.ir import (
     Var,
 )
 from ixion.ir.trampoline import run
+from ixion.ir.visitor import post_order
 from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import ModulePass, replace_functions
@@ -79,11 +80,16 @@ def a_normal_form(expr: Expr) -> Expr:
 
 def _bound(expr: Expr, bind_all: bool) -> Expr:
     scopes = DependencyScopes(expr)
-    if not bind_all and not scopes.lifted:
+    if not bind_all and not scopes.lifted and not _has_alias(expr):
         return expr
     binder = _Binder(scopes, bind_all)
     atom = run(binder.visit(expr))
     return binder.bindings(scopes.scope[expr]).around(atom)
+
+
+def _has_alias(expr: Expr) -> bool:
+    """Whether a let binds a mere name, which then stands for the bound value everywhere after."""
+    return any(isinstance(node, Let) and isinstance(node.value, Var) for node in post_order(expr))
 
 
 class _Bindings:
