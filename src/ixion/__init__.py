@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from ixion.driver import Executable, compile, load
     from ixion.ir import IRModule
 
-__all__ = ["Executable", "IRModule", "IxionError", "Target", "__version__", "compile", "load", "parse"]
+__all__ = [
+    "Executable",
+    "IRModule",
+    "IxionError",
+    "Target",
+    "__version__",
+    "compile",
+    "load",
+    "parse",
+]
 
 _HOMES = {
     "compile": "ixion.driver",

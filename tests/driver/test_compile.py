@@ -45,7 +45,9 @@ def small_network() -> IRModule:
     z = op.call("multiply", z, gate)
     parts = op.call("split", z, indices_or_sections=2, axis=1)
     z = op.call("subtract", TupleGetItem(parts, 0), TupleGetItem(parts, 1))
-    flat = op.call("nn.batch_flatten", op.call("nn.avg_pool2d", z, pool_size=(3, 3), strides=(3, 3)))
+    flat = op.call(
+        "nn.batch_flatten", op.call("nn.avg_pool2d", z, pool_size=(3, 3), strides=(3, 3))
+    )
     scores = op.call("nn.dense", flat, const(normal(10, 162)), units=10)
     return IRModule.from_expr(Function([x], op.call("nn.softmax", scores)))
 

@@ -54,8 +54,14 @@ def run_lowered(lowered: Lowered, inputs: list[Array], out_size: int) -> Array:
 
 
 def check_schedule(
-    params: list[Var], body: Expr, values: list[Array], target: str, *, expect: type[Schedule],
-    blocked: bool = True, tolerance: float = 2e-5,
+    params: list[Var],
+    body: Expr,
+    values: list[Array],
+    target: str,
+    *,
+    expect: type[Schedule],
+    blocked: bool = True,
+    tolerance: float = 2e-5,
 ) -> None:
     """The formed kernel, scheduled and evaluated in numpy, against the reference interpreter."""
     call = formed(params, body)
@@ -80,7 +86,9 @@ def check_schedule(
     for i, (array, layout) in enumerate(zip(arrays, layouts, strict=True)):
         known = isinstance(call.args[i], Constant)
         pack = lowered.packs.get(i, layout_pack(layout))
-        flat.append(pack.apply(array) if known else _poisoned(layout.pack(array), layout, array.shape))
+        flat.append(
+            pack.apply(array) if known else _poisoned(layout.pack(array), layout, array.shape)
+        )
     shape = tuple(call.checked_type.shape)
     got = unpack(run_lowered(lowered, flat, out.size(shape)), out, shape)
     want = evaluate(Function(params, body), values)
@@ -103,5 +111,3 @@ def _poisoned(flat: Array, layout: Layout, shape: tuple[int, ...]) -> Array:
 @pytest.fixture(params=["avx512", "generic"])
 def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-

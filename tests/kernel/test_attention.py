@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.kernel.conftest import check_schedule
 
 from ixion import op
 from ixion.ir import Expr, const, var
 from ixion.kernel.schedule_attention import AttentionSchedule
-from tests.kernel.conftest import check_schedule
 
 RNG = np.random.default_rng(8)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.kernel.conftest import check_schedule
 
 from ixion import op
 from ixion.ir import Tuple, const, var
@@ -9,7 +10,6 @@ from ixion.kernel.schedule_concat import Concatenate
 from ixion.kernel.schedule_dense import Dense
 from ixion.kernel.schedule_generic import GenericSchedule
 from ixion.kernel.schedule_softmax import Softmax
-from tests.kernel.conftest import check_schedule
 
 RNG = np.random.default_rng(6)
 
@@ -39,8 +39,14 @@ def test_concatenation_with_elementwise_work(target, blocked) -> None:
     a, b = var("a", shape=(2, 32, 3, 5)), var("b", shape=(2, 19, 3, 5))
     joined = op.call("concatenate", Tuple([a, b]), axis=1)
     body = op.call("nn.relu", op.call("multiply", joined, const(normal(51, 1, 1))))
-    check_schedule([a, b], body, [normal(2, 32, 3, 5), normal(2, 19, 3, 5)], target,
-                   expect=Concatenate, blocked=blocked)
+    check_schedule(
+        [a, b],
+        body,
+        [normal(2, 32, 3, 5), normal(2, 19, 3, 5)],
+        target,
+        expect=Concatenate,
+        blocked=blocked,
+    )
 
 
 CASES = {
@@ -64,5 +70,6 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_generic_schedule(target, case, blocked) -> None:
     x = var("x", shape=(1, 20, 6, 7))
-    check_schedule([x], CASES[case](x), [normal(1, 20, 6, 7)], target, expect=GenericSchedule,
-                   blocked=blocked)
+    check_schedule(
+        [x], CASES[case](x), [normal(1, 20, 6, 7)], target, expect=GenericSchedule, blocked=blocked
+    )

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernel.conftest import check_schedule
 
 from ixion import op
 from ixion.ir import const, var
 from ixion.kernel.schedule_conv import DepthwiseConv, DirectConv, TransposedConv
 from ixion.kernel.schedule_pool import Pool
 from ixion.kernel.schedule_winograd import WinogradConv
-from tests.kernel.conftest import check_schedule
 
 RNG = np.random.default_rng(5)
 
@@ -43,8 +43,9 @@ def convolution(x, out, kernel, *, stride=1, pad=(0, 0, 0, 0), dilation=1, group
 )
 def test_direct_convolution(target, shape, out, kernel, options) -> None:
     x = var("x", shape=shape)
-    check_schedule([x], convolution(x, out, kernel, **options), [normal(*shape)], target,
-                   expect=DirectConv)
+    check_schedule(
+        [x], convolution(x, out, kernel, **options), [normal(*shape)], target, expect=DirectConv
+    )
 
 
 @settings(max_examples=12, deadline=None)
@@ -57,16 +58,22 @@ def test_direct_convolution_of_any_shape(data) -> None:
     dilation = 2 if all(2 * k - 1 <= n for k, n in zip(kernel, shape[2:], strict=True)) else 1
     x = var("x", shape=shape)
     body = convolution(x, pick(1, 20), kernel, stride=pick(1, 3), pad=pad, dilation=dilation)
-    check_schedule([x], body, [normal(*shape)], data.draw(st.sampled_from(["avx512", "generic"])),
-                   expect=DirectConv)
+    check_schedule(
+        [x],
+        body,
+        [normal(*shape)],
+        data.draw(st.sampled_from(["avx512", "generic"])),
+        expect=DirectConv,
+    )
 
 
 def test_residual_and_swish_in_the_epilogue(target) -> None:
     x, r = var("x", shape=(1, 16, 5, 5)), var("r", shape=(1, 24, 5, 5))
     y = op.call("add", convolution(x, 24, (1, 1), epilogue=False), r)
     body = op.call("multiply", y, op.call("sigmoid", y))
-    check_schedule([x, r], body, [normal(1, 16, 5, 5), normal(1, 24, 5, 5)], target,
-                   expect=DirectConv)
+    check_schedule(
+        [x, r], body, [normal(1, 16, 5, 5), normal(1, 24, 5, 5)], target, expect=DirectConv
+    )
 
 
 @pytest.mark.parametrize("size", [(8, 7), (4, 9)])
@@ -88,7 +95,14 @@ def test_depthwise(target, stride, dilation) -> None:
 
 @pytest.mark.parametrize(
     ("stride", "kernel", "pad", "dilation", "groups"),
-    [(2, 2, 0, 1, 1), (2, 3, 1, 1, 1), (3, 2, 0, 1, 1), (1, 3, 1, 1, 1), (2, 3, 2, 2, 2), (4, 2, 0, 1, 1)],
+    [
+        (2, 2, 0, 1, 1),
+        (2, 3, 1, 1, 1),
+        (3, 2, 0, 1, 1),
+        (1, 3, 1, 1, 1),
+        (2, 3, 2, 2, 2),
+        (4, 2, 0, 1, 1),
+    ],
 )
 def test_transposed(target, stride, kernel, pad, dilation, groups) -> None:
     shape = (1, 32, 4, 5)

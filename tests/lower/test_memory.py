@@ -12,7 +12,9 @@ def storage(nbytes: int, first: int, last: int) -> Storage:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6)), max_size=30))
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6)), max_size=30)
+)
 def test_storages_alive_together_never_overlap(rows: list[tuple[int, int, int]]) -> None:
     storages = [storage(n, first, first + extra) for n, first, extra in rows]
     size = plan(storages)

@@ -10,7 +10,9 @@ def test_convolution_by_its_definition() -> None:
     c, i, j = (te.reduce_axis(n) for n in (3, 3, 2))
     conv = te.compute(
         (2, 4, 4, 4),
-        lambda n, o, h, v: te.sum(x(n, c.var, h + i.var, v + j.var) * w(o, c.var, i.var, j.var), [c, i, j]),
+        lambda n, o, h, v: te.sum(
+            x(n, c.var, h + i.var, v + j.var) * w(o, c.var, i.var, j.var), [c, i, j]
+        ),
     )
     data = rng.standard_normal((2, 3, 6, 5)).astype(np.float32)
     weight = rng.standard_normal((4, 3, 3, 2)).astype(np.float32)

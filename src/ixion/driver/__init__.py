@@ -1,6 +1,6 @@
 """The way from a model to something that runs: ``compile()``, ``load()`` and their pipelines."""
 
-from ixion.driver.compile import compile, load
+from ixion.driver.compilation import compile, load
 from ixion.driver.executable import Executable
 from ixion.driver.stages import stages
 

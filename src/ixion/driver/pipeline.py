@@ -40,6 +40,7 @@ COMPILED: tuple[PipelineStep, ...] = (
     _plain("SimplifyInference", 0),
     _plain("SplitToSlices", 0),
     _plain("FoldConstant", 1),
+    _plain("FoldChannelScale", 2),
     _plain("FoldScaleAxis", 2),
     _plain("EliminateCommonSubexpr", 1),
     _plain("SimplifyExpr", 2),

@@ -44,7 +44,7 @@ def stages(
 
 
 def _loaded(model: Any) -> IRModule:
-    from ixion.driver.compile import load
+    from ixion.driver.compilation import load
 
     if isinstance(model, (str, Path)):
         return load(model)
@@ -66,7 +66,7 @@ def _after(module: IRModule, target: Target, opt_level: int, after: str | None) 
 
 
 def _assembled(module: IRModule, target: Target) -> Assembled:
-    from ixion.driver.compile import interface
+    from ixion.driver.compilation import interface
     from ixion.lower.assemble import assemble
 
     function = module["main"]

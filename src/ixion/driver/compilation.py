@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,8 @@ def _from_module(
         )
     if options.executor == "reference":
         return ReferenceExecutable(module, function, ins, outs)
-    program = build(module, options)
+    with _paused_collection():
+        program = build(module, options)
     if key is not None:
         from ixion.driver import model_cache
 
@@ -166,6 +168,20 @@ def _bound(module: IRModule, shapes: Shapes) -> IRModule:
     from ixion.driver.binding import bind_inputs
 
     return bind_inputs(module, shapes)
+
+
+@contextmanager
+def _paused_collection() -> Iterator[None]:
+    """Compilation makes many small objects and no garbage cycles worth looking for meanwhile."""
+    import gc
+
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def build(module: IRModule, options: _Options) -> Program:
