@@ -16,6 +16,7 @@ from ixion.te.expr import (
     INDEX,
     Binary,
     Broadcast,
+    Cast,
     Const,
     Expr,
     Lanes,
@@ -34,6 +35,7 @@ from ixion.te.simplify import Ranges, bounds, linear, simplify
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Tensor
 
+SMALL_FLOATS = frozenset(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
 Given = Callable[[tuple[Expr, ...]], Expr]
 
 
@@ -84,7 +86,10 @@ class _Inliner:
             return self._load(tensor, index)
         if tensor.body is None:
             raise KeyError(f"kernel: no operand for {tensor.name}")
-        return self.expr(substitute(tensor.body, dict(zip(tensor.axes, index, strict=True))))
+        value = self.expr(substitute(tensor.body, dict(zip(tensor.axes, index, strict=True))))
+        if tensor.dtype in SMALL_FLOATS:  # computed wider, but every op's result is rounded
+            return Cast(Cast(value, "float32"), tensor.dtype)
+        return value
 
     def _load(self, tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
         operand = self.access.operands[tensor]

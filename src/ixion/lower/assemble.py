@@ -83,7 +83,8 @@ def _output_places(lowering: Lowering) -> list[Storage | None]:
 def _slot(storage: Storage) -> Slot:
     root, at = storage.root()
     if root.kind == "arena":
-        return Slot("arena", 0, root.offset + at)
+        # A tensor without elements is never written and has no place of its own.
+        return Slot("arena", 0, (root.offset if root.nbytes else 0) + at)
     return Slot(root.kind, root.index, at)
 
 
