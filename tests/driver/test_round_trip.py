@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from tests.driver.test_compile import small_network
+
 from ixion import data
 from ixion.base.target import Target
 from ixion.driver import load, pipeline
@@ -7,7 +9,6 @@ from ixion.ir import IRModule, MetaTable, assert_structural_equal
 from ixion.ir.parser import parse
 from ixion.ir.printer import astext
 from ixion.transform.infer_type import InferType
-from tests.driver.test_compile import small_network
 
 
 def check(module: IRModule) -> None:

@@ -49,19 +49,33 @@ def test_concatenation_with_elementwise_work(target, blocked) -> None:
     )
 
 
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_concatenation_of_single_slices(target, axis) -> None:
+    shapes = [[1, 2, 7, 6], [1, 2, 7, 6]]
+    shapes[1][axis] = 1
+    a, b = var("a", shape=tuple(shapes[0])), var("b", shape=tuple(shapes[1]))
+    body = op.call("concatenate", Tuple([b, a]), axis=axis)
+    check_schedule([a, b], body, [normal(*s) for s in shapes], target, expect=Concatenate,
+                   blocked=False)
+
+
 CASES = {
     "transpose": lambda x: op.call("transpose", x, axes=(0, 2, 3, 1)),
     "shuffle": lambda x: op.call("reshape", op.call(
         "transpose", op.call("reshape", x, newshape=(1, 2, 10, 6, 7)), axes=(0, 2, 1, 3, 4)
     ), newshape=(1, 20, 6, 7)),
-    "slice": lambda x: op.call("strided_slice", x, begin=(5, 1), end=(17, 6), strides=(1, 2), axes=(1, 3)),
+    "slice": lambda x: op.call(
+        "strided_slice", x, begin=(5, 1), end=(17, 6), strides=(1, 2), axes=(1, 3)
+    ),
     "mean": lambda x: op.call("mean", x, axis=(2, 3), keepdims=True),
     "max over channels": lambda x: op.call("max", x, axis=(1,)),
     "sum of squares": lambda x: op.call("sum", op.call("multiply", x, x), axis=(3,)),
     "global pool": lambda x: op.call("nn.global_avg_pool2d", x),
     "adaptive pool": lambda x: op.call("nn.adaptive_avg_pool2d", x, output_size=(4, 3)),
     "softmax over channels": lambda x: op.call("nn.softmax", x, axis=1),
-    "scale and clip": lambda x: op.call("clip", op.call("multiply", x, const(np.float32(3))), a_min=0.0, a_max=6.0),
+    "scale and clip": lambda x: op.call(
+        "clip", op.call("multiply", x, const(np.float32(3))), a_min=0.0, a_max=6.0
+    ),
     "upsample": lambda x: op.call("nn.upsampling", x, scale_h=2.0, scale_w=2.0),
 }  # fmt: skip
 

@@ -30,6 +30,8 @@ LN2 = {
 # Beyond these the result is 0 or infinity.
 _LEAST = {"float32": -104.0, "float64": -746.0}
 _MOST = {"float32": 89.0, "float64": 710.0}
+# From here on a sigmoid is 1.
+_WHOLE = {"float32": 18.0, "float64": 38.0}
 _LEAST2 = {"float32": -151.0, "float64": -1076.0}
 _MOST2 = {"float32": 129.0, "float64": 1025.0}
 
@@ -99,11 +101,15 @@ def expm1(x: Expr) -> Expr:
 
 
 def sigmoid(x: Expr) -> Expr:
-    """From ``e = e^-|x|``, which cannot overflow: ``1 / (1 + e)``, or ``e - e^2 / (1 + e)``."""
-    e = exp_negative(-magnitude(x))
-    positive = x >= 0.0
-    quotient = select(positive, like(x, 1.0), e) / (e + 1.0)
-    return select(positive, quotient, fma(-e, quotient, e))
+    """``s / (s + s e^-x)`` with s small enough that no finite result makes the sum overflow."""
+    f = format_of(x)
+    extra = -(f.bias // 2)
+    clamped = minimum(maximum(x, _LEAST[x.dtype]), _WHOLE[x.dtype])
+    n, word = nearest(clamped, -LOG2_E)
+    high, low = LN2[x.dtype]
+    r = fma(n, -low, fma(n, -high, -clamped))
+    e = fma(tail(r) + 1.0, power_of_two(word, f, extra), 2.0**extra)
+    return like(x, 2.0**extra) / e
 
 
 def tanh(x: Expr) -> Expr:

@@ -19,12 +19,14 @@ from ixion.te.expr import (
     Cast,
     Const,
     Expr,
+    Intrinsic,
     Lanes,
     Load,
     Ramp,
     Read,
     Reduce,
     Var,
+    binary,
     broadcast,
     maximum,
     minimum,
@@ -125,10 +127,29 @@ class _Inliner:
         if key not in self.done:
             children = [self.expr(c) for c in expr.children()]
             same = all(a is b for a, b in zip(children, expr.children(), strict=True))
-            new = expr if same else expr.rebuild(children)
+            new = cheaper(expr if same else expr.rebuild(children))
             self.done[key] = simplify(new, self.ranges) if _decidable(new) else new
             self.done[("keep", id(expr))] = expr  # ids stay unique while the object lives
         return self.done[key]
+
+
+def cheaper(expr: Expr) -> Expr:
+    """Small constant powers as products, and the argument of erf divided by a constant as product.
+
+    Both round differently from the definition by less than the functions themselves may.
+    """
+    if not isinstance(expr, Intrinsic) or not expr.dtype.startswith("float"):
+        return expr
+    base = expr.args[0]
+    if expr.name == "pow" and isinstance(expr.args[1], Const):
+        square = binary("mul", base, base)
+        powers = {1: base, 2: square, 3: binary("mul", square, base)}
+        return powers.get(expr.args[1].value, expr)  # type: ignore[call-overload, no-any-return]
+    if expr.name == "erf" and isinstance(base, Binary) and base.op == "div":
+        if isinstance(base.b, Const) and 2.0**-60 < abs(base.b.value) < 2.0**60:
+            inverse = Const(1.0 / base.b.value, base.dtype)
+            return Intrinsic("erf", (binary("mul", base.a, inverse),))
+    return expr
 
 
 def padded_shape(shape: Sequence[int], layout: Layout) -> list[int]:

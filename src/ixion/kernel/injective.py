@@ -35,9 +35,9 @@ def injective(
     With ``whole``, ``out`` is a part of a tensor of that shape, ``base`` elements after its start.
     """
     space, value, strides = element_space(out, place, access, whole)
-    if not space.vars:
-        space = LoopSpace([Var("i")], [1])
-        strides = [1]
+    if not space.vars or strides[-1] != 1:  # neighbours in the loop are apart in memory
+        space = LoopSpace([*space.vars, Var("i")], [*space.extents, 1])
+        strides = [*strides, 1]
     rows, inner = prod(space.extents[:-1]), space.extents[-1]
     if rows >= 8 or inner < 4 * lanes:
         task, tasks, body = _by_rows(space, value, strides, place.buffer, lanes, base)

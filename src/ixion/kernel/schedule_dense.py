@@ -11,7 +11,7 @@ import numpy as np
 
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand
-from ixion.kernel.dense import DenseNest, dense_tile
+from ixion.kernel.dense import DenseNest, chunk_rows, dense_tile
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Pack, Place, Schedule, layout_pack, register_schedule
@@ -19,7 +19,6 @@ from ixion.op.typed import dtype_of, shape_of
 from ixion.te.stmt import Buffer
 
 Array = np.ndarray[Any, np.dtype[Any]]
-CHUNK_ROWS = 64
 
 
 @register_schedule("nn.dense")
@@ -58,7 +57,7 @@ class Dense(Schedule):
         rows, columns = prod(shape[:-1]), shape[-1]
         depth = shape_of(head.args[0])[-1]
         lanes = self.target.lanes("float32")
-        tile = dense_tile(self.target, lanes, rows, -(-columns // lanes))
+        tile = dense_tile(self.target, lanes, rows, -(-columns // lanes), depth)
         access, buffers = Access(), []
         for i, t in enumerate(self.group.inputs):
             buffers.append(Buffer(f"in{i}", t.dtype))
@@ -67,7 +66,7 @@ class Dense(Schedule):
         place = Operand(Buffer("out", outputs[0].dtype), out)
         nest = DenseNest(
             rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0], place,
-            access, anchor, min(rows, CHUNK_ROWS // tile.pixels * tile.pixels or tile.pixels),
+            access, anchor, chunk_rows(rows, tile),
         )  # fmt: skip
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
         key = f"dense:{tile.blocks}:{lanes}"

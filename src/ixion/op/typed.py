@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.base.errors import CodegenError
 from ixion.ir import Call, Expr, Function, Op, TensorType, TupleType, Type
 
 
@@ -55,9 +56,14 @@ def dtype_of(node: Expr | Type) -> str:
 
 
 def shape_of(node: Expr | Type) -> tuple[int, ...]:
-    """The static shape; TypeError for a size that is not known."""
+    """The static shape; CodegenError for a size that is known at run time only."""
     shape = tensor_type(node).shape
     sizes = tuple(d for d in shape if isinstance(d, int))
     if len(sizes) != len(shape):
-        raise TypeError(f"shape {shape} is not known at compile time")
+        raise CodegenError(
+            "a size that depends on data has no compiled form yet",
+            where=getattr(node, "span", None),
+            found=f"shape {tuple(map(str, shape))}",
+            hint='use executor="reference"',
+        )
     return sizes
