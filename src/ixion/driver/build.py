@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from ixion.base import config
@@ -20,9 +21,16 @@ FORMAT = "1"
 @cache
 def versions() -> str:
     """What compiled code depends on besides its input."""
-    from importlib.metadata import version
+    return f"{FORMAT}:{VERSION}:{_llvmlite()}:{_source_stamp()}"
 
-    return f"{FORMAT}:{VERSION}:{version('llvmlite')}:{_source_stamp()}"
+
+def _llvmlite() -> str:
+    """The state of the llvmlite package, without the cost of importing it or its metadata."""
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return ""
+    version = Path(spec.origin).with_name("_version.py")
+    return version.read_text(encoding="utf-8") if version.exists() else spec.origin
 
 
 def _source_stamp() -> str:

@@ -127,7 +127,7 @@ def _from_module(
     if options.executor == "reference":
         return ReferenceExecutable(module, function, ins, outs)
     with _paused_collection():
-        program = build(module, options)
+        program = build(module, options, consume=path is not None and not options.verify)
     if key is not None:
         from ixion.driver import model_cache
 
@@ -184,8 +184,11 @@ def _paused_collection() -> Iterator[None]:
             gc.enable()
 
 
-def build(module: IRModule, options: _Options) -> Program:
-    """The compiled program of a module with static input shapes."""
+def build(module: IRModule, options: _Options, *, consume: bool = False) -> Program:
+    """The compiled program of a module with static input shapes.
+
+    With ``consume`` the module's weights are freed as they are packed.
+    """
     from ixion.driver.build import objects_of
     from ixion.lower.assemble import assemble
     from ixion.transform.verify import VerifyInstrument
@@ -197,7 +200,8 @@ def build(module: IRModule, options: _Options) -> Program:
         module = after
     function = module["main"]
     ins, outs = interface(module, function)
-    assembled = assemble(function, options.target, [s.name for s in ins], [s.name for s in outs])
+    names = [s.name for s in ins], [s.name for s in outs]
+    assembled = assemble(function, options.target, *names, consume=consume)
     program = assembled.program
     program.objects = objects_of(assembled.kernels, options.target)
     return program

@@ -2,28 +2,78 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ixion.base import config
 from ixion.base.target import Target
 from ixion.driver.build import versions
-from ixion.runtime.cache import ProgramCache, key_of
+from ixion.runtime.cache import ObjectCache, ProgramCache, key_of
 from ixion.runtime.program import Program
+
+SETTLED = 3_000_000_000  # nanoseconds after which a file's times are trusted
 
 
 def model_key(
     path: Path, target: Target, opt_level: int, shapes: Mapping[str, Sequence[int]] | None
 ) -> str | None:
     """The key of a model file under these options; None where it cannot be read."""
+    if not config.get("cache"):
+        return None
     try:
-        parts = [part for file in _files(path) for part in (file.name, file.read_bytes())]
+        contents = [part for file in _files(path) for part in (file.name, *_content(file))]
     except OSError:
         return None
     bound = json.dumps({k: list(v) for k, v in sorted((shapes or {}).items())})
-    neighbours = _neighbours(path, parts[1]) if parts else ""
-    return key_of(*parts, neighbours, target.key(), str(opt_level), bound, versions(), _user_ops())
+    return key_of(*contents, target.key(), str(opt_level), bound, versions(), _user_ops())
+
+
+def _files(path: Path) -> list[Path]:
+    if path.suffix == ".param":
+        weights = path.with_suffix(".bin")
+        return [path, weights] if weights.exists() else [path]
+    return [path]
+
+
+def _content(file: Path) -> tuple[str, str]:
+    """The digest of a file, and the state of its neighbours where it keeps tensors in them.
+
+    Both are remembered by the file's identity and times, so that a large file is read once.  A
+    file that changed in the last seconds is read anyway: its times cannot tell two writes apart.
+    """
+    state = file.stat()
+    times = (state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    memory = ObjectCache()
+    key = key_of("content", str(file.absolute()), repr((state.st_dev, state.st_ino, *times)))
+    settled = time.time_ns() - max(times[1:]) > SETTLED
+    known = memory.get(key) if settled else None
+    if known is None:
+        digest, outside = _read(file)
+        known = json.dumps([digest, outside]).encode()
+        if settled:
+            memory.put(key, known)
+    digest, outside = json.loads(known)
+    return digest, _neighbours(file) if outside else ""
+
+
+def _read(file: Path) -> tuple[str, bool]:
+    """Digest of a file in pieces, and whether an ONNX file may name files beside it."""
+    digest, outside, tail = hashlib.sha256(), False, b""
+    onnx = file.suffix == ".onnx"
+    with file.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+            outside = outside or (onnx and b"location" in tail + piece)
+            tail = piece[-8:]
+    return digest.hexdigest(), outside
+
+
+def _neighbours(file: Path) -> str:
+    entries = sorted(p for p in file.parent.iterdir() if p.is_file())
+    return repr([(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in entries])
 
 
 def _user_ops() -> str:
@@ -37,21 +87,6 @@ def _user_ops() -> str:
 
     own = sorted((n, o) for n, o in OP_TABLE.items() if n not in BUILTIN)
     return repr([(n, o.get_attr("FTVMCompute") is not None, o.get_attr("TNames")) for n, o in own])
-
-
-def _files(path: Path) -> list[Path]:
-    if path.suffix == ".param":
-        weights = path.with_suffix(".bin")
-        return [path, weights] if weights.exists() else [path]
-    return [path]
-
-
-def _neighbours(path: Path, data: str | bytes) -> str:
-    """State of the files beside a model that keeps tensors outside itself."""
-    if path.suffix != ".onnx" or not isinstance(data, bytes) or b"location" not in data:
-        return ""
-    entries = sorted(p for p in path.parent.iterdir() if p.is_file())
-    return repr([(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in entries])
 
 
 def find(key: str | None) -> Program | None:

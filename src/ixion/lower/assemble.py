@@ -30,13 +30,19 @@ class Assembled:
 
 
 def assemble(
-    func: Function, target: Target, input_names: Sequence[str], output_names: Sequence[str]
+    func: Function,
+    target: Target,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    *,
+    consume: bool = False,
 ) -> Assembled:
     """Lowers ``func`` (formed kernels with layouts, static types) for ``target``.
 
-    Raises CodegenError for what has no compiled form.
+    With ``consume`` the function's constants are freed as they are packed: nobody may look at it
+    or at the module that it came from again.  Raises CodegenError for what has no compiled form.
     """
-    lowering = Lowering(target)
+    lowering = Lowering(target, consume=consume)
     lowering.run(func)
     places = _output_places(lowering)
     lowering.steps = join_copies(lowering.steps, lowering.results)
@@ -56,7 +62,7 @@ def assemble(
     ]
     scratch = max((k.scratch for k in kernels.values()), default=0)
     program = Program(
-        steps, lowering.constants, arena, scratch, inputs, outputs, target.key(), [], hosts,
+        steps, lowering.constants.arrays, arena, scratch, inputs, outputs, target.key(), [], hosts,
         output_places=[None if p is None else _slot(p) for p in places],
         meta={"account": account(lowering.steps)},
     )  # fmt: skip

@@ -8,14 +8,14 @@ written straight into a concatenation, and the rest is planned into one arena.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ixion.analysis.dataflow import calls_inside, dataflow_order
+from ixion.analysis.dataflow import calls_inside, dataflow_order, operands
 from ixion.base import dtype as dtypes
 from ixion.base.errors import CodegenError
 from ixion.base.target import Target
@@ -32,7 +32,8 @@ from ixion.ir import (
 )
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout, parse_layout
-from ixion.kernel.schedule import Lowered, Place, schedule_for
+from ixion.kernel.schedule import Lowered, Place, layout_pack, schedule_for
+from ixion.lower.constants import ConstantStore, Originals
 from ixion.lower.storage import Storage, Value
 from ixion.op.typed import callee, dtype_of, field_types, function_attr, op_attr, op_name, shape_of
 from ixion.te.stmt import Kernel
@@ -69,21 +70,25 @@ class Lowering:
     target: Target
     steps: list[PlannedStep] = field(default_factory=list)
     storages: list[Storage] = field(default_factory=list)
-    constants: list[Array] = field(default_factory=list)
+    # Whether the module may be used up: packed constants then replace the originals.
+    consume: bool = False
+    constants: ConstantStore = field(default_factory=ConstantStore)
     results: list[Value] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.values: dict[int, Value | tuple[Value, ...]] = {}
         self.lowered: dict[object, Lowered] = {}
         self.packed: dict[object, Value] = {}
-        self.kept: list[Array] = []  # ids in ``packed`` stay unique while these live
 
     def run(self, func: Function) -> None:
         """Lowers the function's body; raises CodegenError for what has no compiled form."""
         for i, param in enumerate(func.params):
             storage = self._storage("input", _nbytes(param), i)
             self.values[id(param)] = Value(storage, PLAIN, shape_of(param), dtype_of(param))
-        for node in dataflow_order(func.body):
+        order = dataflow_order(func.body)
+        self.function = func  # ids of its nodes are keys
+        self.originals = Originals(_constant_uses(order)) if self.consume else None
+        for node in order:
             self._visit(node)
         self.results = list(self._flat(self._value(func.body)))
 
@@ -116,19 +121,18 @@ class Lowering:
 
     def _value(self, node: Expr) -> Value | tuple[Value, ...]:
         if isinstance(node, Constant) and id(node) not in self.values:
-            self.values[id(node)] = self._constant(node, "plain", PLAIN.pack(node.data))
+            pack = layout_pack(PLAIN)
+            self.values[id(node)] = self._constant(node, pack.key, pack.apply(node.data))
         return self.values[id(node)]
 
     def _flat(self, value: Value | tuple[Value, ...]) -> tuple[Value, ...]:
         return value if isinstance(value, tuple) else (value,)
 
     def _constant(self, node: Constant, key: str, packed: Array | None = None) -> Value:
-        full = (id(node.data), key)
+        full = (id(node), key)
         if full not in self.packed:
             assert packed is not None
-            storage = self._storage("const", packed.nbytes, len(self.constants))
-            self.constants.append(packed)
-            self.kept.append(node.data)
+            storage = self._storage("const", packed.nbytes, self.constants.add(packed))
             self.packed[full] = Value(storage, PLAIN, shape_of(node), dtype_of(node))
         return self.packed[full]
 
@@ -190,16 +194,16 @@ class Lowering:
         self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
 
     def _argument(self, arg: Expr, i: int, lowered: Lowered) -> Value:
-        if isinstance(arg, Constant):
-            pack = lowered.packs.get(i)
-            if pack is None:
-                return self._constant(arg, "plain", PLAIN.pack(arg.data))
-            full = (id(arg.data), pack.key)
-            known = full in self.packed
-            return self._constant(arg, pack.key, None if known else pack.apply(arg.data))
-        value = self._value(arg)
-        assert isinstance(value, Value)
-        return value
+        if not isinstance(arg, Constant):
+            value = self._value(arg)
+            assert isinstance(value, Value)
+            return value
+        pack = lowered.packs.get(i, layout_pack(PLAIN))
+        known = (id(arg), pack.key) in self.packed
+        found = self._constant(arg, pack.key, None if known else pack.apply(arg.data))
+        if self.originals is not None:
+            self.originals.used(arg)
+        return found
 
     def _outputs(self, node: Call) -> list[Value]:
         layout = parse_layout(function_attr(callee(node), "out_layout"))
@@ -255,6 +259,14 @@ class Lowering:
         self.steps.append(PlannedStep(label, inputs, outputs, storages, host=call))
         kind = node.checked_type
         self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
+
+
+def _constant_uses(order: Sequence[Expr]) -> Iterator[Constant]:
+    """Constants once for every use, results included."""
+    for node in (*order, Tuple(order[-1:])):
+        for operand in operands(node):
+            if isinstance(operand, Constant):
+                yield operand
 
 
 def _nbytes(node: Expr | TensorType) -> int:

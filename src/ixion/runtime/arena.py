@@ -59,6 +59,15 @@ def allocate(size: int) -> npt.NDArray[np.uint8]:
     return whole[skip : skip + size]
 
 
+def give_back() -> None:
+    """Returns freed heap pages to the system, where the C library can.
+
+    The heap keeps what is freed below its top; after large tensors that is most of it.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def keep_forever(array: npt.NDArray[Any]) -> None:
     """Never free an array's memory, not even when the interpreter ends: a thread may be in it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))
