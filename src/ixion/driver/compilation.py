@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ixion.base.errors import ConfigError, did_you_mean
+from ixion.base.errors import ConfigError, IxionError, UnsupportedOpError, did_you_mean
 from ixion.base.target import Target
 from ixion.driver import pipeline
 from ixion.driver.executable import (
@@ -103,7 +103,32 @@ def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executab
         program = model_cache.find(key)
         if program is not None:
             return _bind(program, options)
+    if not shapes and path.suffix in (".onnx", ".param"):
+        open_model = _open_file(path, options)
+        if open_model is not None:
+            return open_model
     return _from_module(load(path, shapes), options, None, path, key)
+
+
+def _open_file(path: Path, options: _Options) -> Executable | None:
+    """The executable of a file with open input sizes; None where all are known.
+
+    Some models can be imported only when their sizes are numbers.  Then the outputs are not known
+    before the first run.
+    """
+    from ixion import frontend
+
+    ins = [TensorSpec(n, _sizes(kind), kind.dtype) for n, kind in frontend.inputs(path).items()]
+    if all(_is_static(s.shape) for s in ins):
+        return None
+    try:
+        module = load(path)
+        outs = interface(module, module["main"])[1]
+    except UnsupportedOpError:
+        raise
+    except IxionError:
+        outs = []
+    return ShapeFreeExecutable(ins, outs, lambda named: _from_file(path, options, named))
 
 
 def _from_module(
@@ -121,9 +146,7 @@ def _from_module(
     function = module["main"]
     ins, outs = interface(module, function)
     if not all(_is_static(s.shape) for s in ins):
-        return ShapeFreeExecutable(
-            ins, outs, lambda named: _specialised(module, options, path, named)
-        )
+        return ShapeFreeExecutable(ins, outs, lambda named: _specialised(module, options, named))
     if options.executor == "reference":
         return ReferenceExecutable(module, function, ins, outs)
     with _paused_collection():
@@ -157,10 +180,8 @@ def _check_code(exe: Executable, function: Function, module: IRModule) -> None:
 
 
 def _specialised(
-    module: IRModule, options: _Options, path: Path | None, named: dict[str, tuple[int, ...]]
+    module: IRModule, options: _Options, named: dict[str, tuple[int, ...]]
 ) -> Executable:
-    if path is not None:
-        return _from_file(path, options, named)
     return _from_module(_bound(module, named), options, None, None)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ixion.base import config
 from ixion.base.dtype import to_numpy
 from ixion.runtime.inputs import as_array, in_order
 from ixion.runtime.program import Program, TensorSpec
@@ -125,9 +126,11 @@ def flattened(value: Any) -> list[Array]:
 
 
 class ShapeFreeExecutable(Executable):
-    """A model with open sizes: one executable per combination of input shapes, recent ones kept."""
+    """A model with open sizes: one executable per combination of input shapes, recent ones kept.
 
-    LIMIT = 8
+    ``outputs`` may be empty until the first run, where a model tells them only for known sizes.
+    Option ``shape_cache`` says how many are kept.
+    """
 
     def __init__(
         self,
@@ -140,12 +143,21 @@ class ShapeFreeExecutable(Executable):
         self._known: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
         self._lock = threading.Lock()
 
+    def run(self, values: Mapping[str, object]) -> dict[str, Array]:
+        arrays = self._arrays(in_order(values, list(self.inputs)))
+        exe = self._for(tuple(tuple(a.shape) for a in arrays))
+        names = [s.name for s in exe.outputs]
+        return dict(zip(names, exe.run_flat(arrays), strict=True))
+
     def run_flat(self, values: Sequence[object]) -> list[Array]:
+        arrays = self._arrays(values)
+        return self._for(tuple(tuple(a.shape) for a in arrays)).run_flat(arrays)
+
+    def _arrays(self, values: Sequence[object]) -> list[Array]:
         from ixion.runtime.inputs import check_count
 
         check_count(values, self.inputs)
-        arrays = [_open_array(v, s) for v, s in zip(values, self.inputs, strict=True)]
-        return self._for(tuple(tuple(a.shape) for a in arrays)).run_flat(arrays)
+        return [_open_array(v, s) for v, s in zip(values, self.inputs, strict=True)]
 
     def _for(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
         with self._lock:
@@ -153,7 +165,8 @@ class ShapeFreeExecutable(Executable):
             if found is None:
                 named = {s.name: shape for s, shape in zip(self.inputs, shapes, strict=True)}
                 found = self._known[shapes] = self._specialise(named)
-                while len(self._known) > self.LIMIT:
+                self.outputs = self.outputs or found.outputs
+                while len(self._known) > config.get("shape_cache"):
                     self._known.popitem(last=False)
             self._known.move_to_end(shapes)
             return found
