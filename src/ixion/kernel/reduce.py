@@ -139,15 +139,16 @@ class _Builder:
         limit = wrap(count) if count is not None else None
         vec = Vectorizer(lane, self.lanes, ranges, limit)
         parts: list[Stmt] = []
+        results: dict[int, Expr] = {}
         moved = substitute(self.value, {inner: at + lane})
         for fold in reductions_of(moved):
             acc = self.register(fold.dtype, self.lanes)
             step = acc.store(0, binary(fold.kind, acc.load(0), vec.expr(fold.body)))
             parts.append(acc.store(0, identity_of(fold.kind, fold.dtype, self.lanes)))
             parts.append(_loops(fold.axes, step))
-            vec.done[id(fold)] = acc.load(0)
-            vec.keep.append(fold)
-        parts.append(self.out.store(self.origin + at, vec.expr(moved), limit))
+            results[id(fold)] = acc.load(0)
+        value = vec.expr(_replace(moved, results))
+        parts.append(self.out.store(self.origin + at, value, limit))
         return seq(*parts)
 
     def fold_line(self) -> Stmt:
