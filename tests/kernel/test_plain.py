@@ -70,9 +70,6 @@ CASES = {
     "mean": lambda x: op.call("mean", x, axis=(2, 3), keepdims=True),
     "max over channels": lambda x: op.call("max", x, axis=(1,)),
     "sum of squares": lambda x: op.call("sum", op.call("multiply", x, x), axis=(3,)),
-    "mean spread out": lambda x: op.call(
-        "broadcast_to", op.call("mean", x, axis=(2, 3), keepdims=True), shape=(1, 20, 6, 7)
-    ),
     "global pool": lambda x: op.call("nn.global_avg_pool2d", x),
     "adaptive pool": lambda x: op.call("nn.adaptive_avg_pool2d", x, output_size=(4, 3)),
     "softmax over channels": lambda x: op.call("nn.softmax", x, axis=1),

@@ -10,6 +10,7 @@ from ixion import op
 from ixion.ir import const, var
 from ixion.kernel.schedule_conv import DepthwiseConv, DirectConv, TransposedConv
 from ixion.kernel.schedule_pool import Pool
+from ixion.kernel.schedule_stem import StemConv
 from ixion.kernel.schedule_winograd import WinogradConv
 
 RNG = np.random.default_rng(5)
@@ -127,3 +128,34 @@ def test_pooling(target, kind, ceil_mode, include) -> None:
         ceil_mode=ceil_mode, **extra,
     )  # fmt: skip
     check_schedule([x], body, [normal(*shape)], target, expect=Pool)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pad", "size"),
+    [
+        ((3, 3), 2, (1, 1, 1, 1), (13, 12)),
+        ((5, 5), 1, (2, 2, 2, 2), (9, 10)),
+        ((1, 7), 1, (0, 3, 0, 3), (6, 11)),
+        ((7, 1), 1, (3, 0, 3, 0), (11, 6)),
+        ((3, 3), 1, (0, 1, 2, 0), (8, 9)),
+    ],
+)
+@pytest.mark.parametrize("swish", [False, True])
+def test_winograd_of_other_windows(kernel, stride, pad, size, swish) -> None:
+    shape = (1, 32, *size)
+    x = var("x", shape=shape)
+    body = convolution(x, 40, kernel, stride=stride, pad=pad, epilogue=not swish)
+    body = op.call("multiply", body, op.call("sigmoid", body)) if swish else body
+    check_schedule([x], body, [normal(*shape)], "avx512", expect=WinogradConv, tolerance=2e-4)
+
+
+@pytest.mark.parametrize("target", ["avx512", "avx2"])
+@pytest.mark.parametrize(
+    ("kernel", "pad", "size"), [((7, 7), (3, 3, 3, 3), (21, 18)), ((6, 6), (2, 2, 2, 2), (16, 16)),
+                                ((5, 7), (0, 2, 1, 4), (15, 19))],
+)  # fmt: skip
+def test_first_layers(target, kernel, pad, size) -> None:
+    shape = (2, 3, *size)
+    x = var("x", shape=shape)
+    body = convolution(x, 32, kernel, stride=2, pad=pad)
+    check_schedule([x], body, [normal(*shape)], target, expect=StemConv, tolerance=2e-4)
