@@ -29,6 +29,8 @@ from ixion.ir import (
     TensorType,
     Tuple,
     TupleGetItem,
+    TupleType,
+    Type,
     Var,
 )
 from ixion.op.define import OpPattern
@@ -51,8 +53,19 @@ ALONE = frozenset(("nn.softmax", "nn.log_softmax", "nn.fast_softmax"))
 
 
 def has_compute(call: Call) -> bool:
-    """Whether the op says what its elements are (else Python does it, as a host step)."""
-    return isinstance(call.op, Op) and op_attr(call, "FTVMCompute") is not None
+    """Whether loops can do the call (else Python does it, as a host step).
+
+    The op must say what its elements are, and no operand may be complex.
+    """
+    if op_attr(call, "FTVMCompute") is None:
+        return False
+    return not any(_is_complex(node.checked_type) for node in (*call.args, call))
+
+
+def _is_complex(kind: Type) -> bool:
+    if isinstance(kind, TupleType):
+        return any(_is_complex(f) for f in kind.fields)
+    return isinstance(kind, TensorType) and kind.dtype.startswith("complex")
 
 
 @dataclass(eq=False)
