@@ -249,8 +249,10 @@ class Lowering:
 
     def _host(self, node: Call, call: Call, label: str) -> None:
         inputs: list[Value] = []
-        for arg in node.args:
-            inputs.extend(self._flat(self._value(arg)))
+        given = {id(p): a for p, a in zip(callee(node).params, node.args, strict=True)}
+        for arg in call.args:
+            for one in arg.fields if isinstance(arg, Tuple) else (arg,):
+                inputs.extend(self._flat(self._value(given.get(id(one), one))))
         outputs = [
             Value(self._storage("arena", _nbytes(f)), PLAIN, shape_of(f), f.dtype)
             for f in field_types(node)
