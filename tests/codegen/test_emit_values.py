@@ -24,7 +24,9 @@ from ixion.te.expr import (
     Lanes,
     Ramp,
     Select,
+    Shuffle,
     Var,
+    transposed,
     walk,
 )
 from ixion.te.stmt import Buffer, For, Kernel, Let, seq
@@ -312,3 +314,16 @@ def test_deep_chain_needs_no_recursion(native, target: str):
     for i in range(5000):
         want = want ^ i if i % 2 else want + i
     assert out[0] == want
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "bool", "bfloat16"])
+def test_shuffles(native, target: str, dtype: str):
+    x, y = Buffer("x", dtype), Buffer("y", dtype)
+    a, b = x.load(0, 8), x.load(8, 8)
+    mixed = Shuffle(a, b, (15, 0, 3, 8, 9, 7, 7, 2))
+    short = Shuffle(mixed, mixed, (1, 14))
+    columns = transposed([x.load(4 * i, 4) for i in range(4)])
+    body = seq(y.store(0, mixed), y.store(8, short),
+               *(y.store(10 + 4 * i, c) for i, c in enumerate(columns)))  # fmt: skip
+    arrays = [sample(dtype, 26), sample(dtype, 16, 1)]
+    native.check(Kernel("k", (y, x), Var("task"), 1, body), arrays, target)

@@ -9,7 +9,7 @@ import pytest
 import ixion
 from ixion import op
 from ixion.base import config
-from ixion.base.errors import ConfigError, InputError
+from ixion.base.errors import ConfigError, InputError, KernelError
 from ixion.ir import Function, IRModule, Tuple, TupleGetItem, const, var
 
 RNG = np.random.default_rng(3)
@@ -150,3 +150,20 @@ def test_open_sizes_compile_per_shape() -> None:
         np.testing.assert_array_equal(exe(data), np.maximum(data, 0))
     with pytest.raises(InputError):
         exe(normal(2, 5))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("target", ["native", "generic"])
+def test_indices_out_of_range_end_the_run_with_an_error(axis: int, target: str) -> None:
+    x, i = var("x", shape=(5, 20)), var("i", shape=(7,), dtype="int64")
+    body = op.call("take", x, i, axis=axis, mode="fast")
+    exe = ixion.compile(IRModule.from_expr(Function([x, i], body)), target=target)
+    data, index = normal(5, 20), np.array([0, 4, 2, 1, 3, 3, 0])
+    want = np.take(data, index, axis=axis)
+    np.testing.assert_array_equal(exe(data, index), want)
+    for bad in (data.shape[axis], -1, 2**40, -(2**62)):
+        wrong = index.copy()
+        wrong[3] = bad
+        with pytest.raises(KernelError, match=f"index {bad}|{bad}"):
+            exe(data, wrong)
+    np.testing.assert_array_equal(exe(data, index), want)

@@ -5,7 +5,9 @@ import pytest
 from tests.kernel.conftest import check_schedule
 
 from ixion import op
+from ixion.base.target import Target
 from ixion.ir import Expr, const, var
+from ixion.kernel.attention import attention_tile, result_blocks
 from ixion.kernel.schedule_attention import AttentionSchedule
 
 RNG = np.random.default_rng(8)
@@ -61,3 +63,42 @@ def test_attention_of_other_lengths_and_transposed_keys(target) -> None:
         [q, k, v], body, [normal(3, 5, 8), normal(3, 20, 8), normal(3, 20, 4)], target,
         expect=AttentionSchedule, blocked=False,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("length", "count", "width"), [(49, 2, 32), (18, 3, 20), (37, 1, 17)])
+def test_keys_that_lie_row_by_row_are_transposed(target, length, count, width) -> None:
+    shape = (1, length, count * width)
+    q, k, v = (var(name, shape=shape) for name in "qkv")
+    scores = op.call(
+        "nn.batch_matmul", heads(q, 1, length, count, width),
+        heads(k, 1, length, count, width, (0, 2, 3, 1)),
+    )  # fmt: skip
+    bias = normal(count, length, length)
+    bias[:, :, 1::3] = -np.inf  # masked: must weigh nothing, not even as denormal numbers
+    weights = op.call("nn.softmax", op.call("add", scores, const(bias)), axis=-1)
+    out = op.call("nn.batch_matmul", weights, heads(v, 1, length, count, width))
+    body = joined(out, 1, length, count, width)
+    values = [normal(*shape) for _ in range(3)]
+    check_schedule([q, k, v], body, values, target, expect=AttentionSchedule, blocked=False)
+
+
+def test_a_masked_row_and_a_nan_stay_in_their_rows(target) -> None:
+    q, k, v = var("q", shape=(1, 6, 8)), var("k", shape=(1, 19, 8)), var("v", shape=(1, 19, 4))
+    mask = var("mask", shape=(1, 6, 19))
+    scores = op.call("add", op.call("nn.batch_matmul", q, k, transpose_b=True), mask)
+    body = op.call("nn.batch_matmul", op.call("nn.softmax", scores, axis=-1), v)
+    values = [normal(1, 6, 8), normal(1, 19, 8), normal(1, 19, 4), np.zeros((1, 6, 19), np.float32)]
+    values[0][0, 1, 3] = np.nan
+    values[3][0, 4] = -np.inf
+    check_schedule([q, k, v, mask], body, values, target, expect=AttentionSchedule, blocked=False)
+
+
+def test_tiles_fit_the_registers() -> None:
+    for name, registers in (("avx512", 32), ("avx2", 16), ("generic", 16)):
+        target = Target.parse(name)
+        lanes = target.lanes("float32")
+        for rows, keys, depth, width in [(49, 49, 32, 32), (250, 1500, 64, 64), (1, 5, 3, 2)]:
+            tile = attention_tile(target, lanes, rows, keys, depth, width)
+            assert tile.pixels * tile.blocks + tile.blocks < registers
+            results = result_blocks(registers, tile.pixels)
+            assert results == 1 or tile.pixels * results + results < registers

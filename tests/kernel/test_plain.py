@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.kernel.conftest import check_schedule
+from tests.kernel.conftest import check_schedule, formed, run_lowered, unpack
 
 from ixion import op
+from ixion.base.target import Target
 from ixion.ir import Tuple, const, var
+from ixion.kernel.dense import chunk_rows, dense_tile
+from ixion.kernel.group import Group
+from ixion.kernel.layout import PLAIN
+from ixion.kernel.schedule import channel_block, schedule_for
 from ixion.kernel.schedule_concat import Concatenate
 from ixion.kernel.schedule_dense import Dense
 from ixion.kernel.schedule_generic import GenericSchedule
@@ -24,6 +29,33 @@ def test_dense(target, rows, depth, columns) -> None:
     y = op.call("nn.dense", x, const(normal(columns, depth)), units=columns)
     body = op.call("tanh", op.call("add", y, const(normal(columns))))
     check_schedule([x], body, [normal(rows, depth)], target, expect=Dense, blocked=False)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 20), (21, 40)])
+def test_dense_with_long_work_on_its_result(target, rows, columns) -> None:
+    x = var("x", shape=(rows, 24))
+    y = op.call("nn.dense", x, const(normal(columns, 24)), units=columns)
+    y = op.call("reshape", op.call("add", y, const(normal(columns))), newshape=(1, rows, columns))
+    half = op.call("multiply", y, const(np.float32(0.5)))
+    gate = op.call("erf", op.call("divide", y, const(np.float32(2**0.5))))
+    body = op.call("multiply", half, op.call("add", gate, const(np.float32(1))))
+    check_schedule([x], body, [normal(rows, 24)], target, expect=Dense, blocked=False)
+
+
+def test_small_powers(target) -> None:
+    x = var("x", shape=(3, 21))
+    body = op.call("power", op.call("power", x, const(np.float32(3))), const(np.float32(2)))
+    check_schedule([x], body, [normal(3, 21)], target, expect=GenericSchedule, blocked=False)
+
+
+def test_dense_tiles_suit_cache_and_rows() -> None:
+    target = Target.parse("avx512")
+    for rows, depth, blocks in [(128, 3072, 48), (49, 768, 192), (197, 768, 48), (64, 768, 3142)]:
+        tile = dense_tile(target, 16, rows, blocks, depth)
+        assert 20 <= tile.pixels * tile.blocks <= 30 - tile.blocks
+        # Rows of 12 KiB share one set of the first-level cache.
+        assert depth != 3072 or tile.pixels <= 8
+        assert chunk_rows(rows, tile) <= 144
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -78,6 +110,48 @@ CASES = {
     ),
     "upsample": lambda x: op.call("nn.upsampling", x, scale_h=2.0, scale_w=2.0),
 }  # fmt: skip
+
+
+MOVES = {
+    "to rows": lambda x: op.call("transpose", x, axes=(0, 2, 3, 1)),
+    "to rows, scaled": lambda x: op.call(
+        "multiply", op.call("transpose", x, axes=(0, 2, 3, 1)), const(normal(38))),
+    "slice within blocks": lambda x: op.call("strided_slice", x, begin=(7,), end=(36,), axes=(1,)),
+    "second half": lambda x: op.call("strided_slice", x, begin=(19,), end=(38,), axes=(1,)),
+    "swap": lambda x: op.call("transpose", x, axes=(0, 1, 3, 2)),
+    "shuffle": lambda x: op.call("reshape", op.call(
+        "transpose", op.call("reshape", x, newshape=(1, 2, 19, 9, 11)), axes=(0, 2, 1, 3, 4)
+    ), newshape=(1, 38, 9, 11)),
+    "integers": lambda x: op.call(
+        "cast", op.call("transpose", op.call("cast", x, dtype="int32"), axes=(0, 3, 2, 1)),
+        dtype="float32"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("case", MOVES)
+def test_moves_in_squares(target, case, blocked) -> None:
+    x = var("x", shape=(1, 38, 9, 11))
+    check_schedule([x], MOVES[case](x), [normal(1, 38, 9, 11)], target, expect=GenericSchedule,
+                   blocked=blocked)
+
+
+@pytest.mark.parametrize(("source", "result"), [(PLAIN, None), (None, PLAIN)])
+@pytest.mark.parametrize("channels", [5, 16, 58])
+def test_relayouts(target, source, result, channels) -> None:
+    """A copy from plain to blocked channels and back; padding lanes are NaN before and after."""
+    block = channel_block(Target.parse(target))
+    source, result = source or block, result or block
+    shape = (2, channels, 3, 7)
+    x = var("x", shape=shape)
+    call = formed([x], op.call("copy", x))
+    call = call.op.with_attr("kernel", "relayout")
+    array = normal(*shape)
+    flat = np.where(source.pack(np.ones(shape, np.float32)) == 1, source.pack(array), np.nan)
+    schedule = schedule_for(Group(call, [False]), Target.parse(target))
+    lowered = schedule.lower("k", [source], result)
+    got = run_lowered(lowered, [flat.astype(np.float32)], result.size(shape))
+    np.testing.assert_array_equal(unpack(got, result, shape), array)
 
 
 @pytest.mark.parametrize("blocked", [False, True])

@@ -109,3 +109,27 @@ def test_a_stem_reads_the_plain_image() -> None:
     function = formed([x], conv(x, 3, 16), layouts=True)
     first = next(n for n in dataflow_order(function.body) if isinstance(n, Call))
     assert function_attr(callee(first), "in_layouts")[0] == "NCHW"
+
+
+def test_a_product_takes_what_only_names_its_rows_anew() -> None:
+    x = var("x", shape=(6, 8))
+    y = op.call("nn.dense", x, const(np.zeros((10, 8), np.float32)), units=10)
+    y = op.call("tanh", op.call("reshape", y, newshape=(2, 3, 10)))
+    body = op.call("reshape", y, newshape=(2, 3, 2, 5))
+    assert kernels(formed([x], body)) == [
+        ("nn.dense", ["nn.dense", "reshape", "tanh"]), ("view", ["reshape"]),
+    ]  # fmt: skip
+
+
+def test_moved_rows_are_read_where_they_were() -> None:
+    x = var("x", shape=(5, 24))
+    y = op.call("nn.dense", x, const(np.zeros((24, 24), np.float32)), units=24)
+    parts = op.call("transpose", op.call("reshape", y, newshape=(5, 3, 8)), axes=(1, 0, 2))
+    first, second = (
+        op.call("multiply", op.call("take", parts, const(np.int64(i)), axis=0),
+                const(np.float32(2)))
+        for i in range(2)
+    )  # fmt: skip
+    found = kernels(formed([x], Tuple([first, second])))
+    moves = ["reshape", "transpose", "take", "multiply"]
+    assert found == [("nn.dense", ["nn.dense"]), ("injective", moves), ("injective", moves)]

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ixion.base.abi import Fault
 from ixion.base.errors import CodegenError
 from ixion.base.target import Target
 from ixion.codegen import vmath
@@ -23,6 +24,7 @@ from ixion.te.expr import (
     Bitcast,
     Broadcast,
     Cast,
+    Checked,
     Compare,
     Const,
     Expr,
@@ -32,6 +34,7 @@ from ixion.te.expr import (
     Load,
     Ramp,
     Select,
+    Shuffle,
     Var,
 )
 
@@ -60,7 +63,8 @@ class Expressions:
             Const: self._const, Var: self._var, Binary: self._binary, Compare: self._compare,
             Select: self._select, Cast: self._cast, Bitcast: self._bitcast, Load: self._load,
             Intrinsic: self._intrinsic, Broadcast: self._broadcast, Ramp: self._ramp,
-            HorizontalReduce: self._fold, Lanes: self._lanes,
+            HorizontalReduce: self._fold, Lanes: self._lanes, Shuffle: self._shuffle,
+            Checked: self._checked,
         }  # fmt: skip
 
     # --- entry points -------------------------------------------------------------------------
@@ -230,8 +234,28 @@ class Expressions:
         value = self.indices.name(values[0])
         return self.arithmetic.fold_lanes(node.kind, value, node.dtype, node.a.lanes)
 
+    def _checked(self, node: Checked, values: Sequence[Value]) -> Value:
+        """The index, after a branch that ends the kernel where it is out of range."""
+        index = self.indices.name(values[0])
+        bad = self.writer.pure(f"icmp uge i64 {index}, {node.extent}", index)
+        branch = self.writer.begin_branch(bad, stores=False)
+        place = self.writer.here("getelementptr i64, ptr %ctx, i64 1")
+        self.writer.effect(f"store i64 {index}, ptr {place}, align 8")
+        self.writer.close(f"ret i32 {int(Fault.INDEX)}")
+        self.writer.end_side(branch)
+        self.writer.end_side(branch)
+        self.writer.end_branch(branch)
+        return as_linear(index)
+
     def _lanes(self, node: Lanes, values: Sequence[Value]) -> Value:
         return self.arithmetic.gathered([self.indices.name(v) for v in values], node.dtype)
+
+    def _shuffle(self, node: Shuffle, values: Sequence[Value]) -> Value:
+        a, b = (self.indices.name(v) for v in values)
+        kind = value_type(node.dtype, node.a.lanes)
+        picks = ", ".join(f"i32 {p}" for p in node.picks)
+        code = f"shufflevector {kind} {a}, {kind} {b}, <{node.lanes} x i32> <{picks}>"
+        return self.writer.pure(code, a, b)
 
     def _load(self, node: Load, values: Sequence[Value]) -> Value:
         index = as_linear(values[0])

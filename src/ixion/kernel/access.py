@@ -17,6 +17,7 @@ from ixion.te.expr import (
     Binary,
     Broadcast,
     Cast,
+    Checked,
     Const,
     Expr,
     Intrinsic,
@@ -25,12 +26,14 @@ from ixion.te.expr import (
     Ramp,
     Read,
     Reduce,
+    Shuffle,
     Var,
     binary,
     broadcast,
     maximum,
     minimum,
     substitute,
+    walk,
     wrap,
 )
 from ixion.te.simplify import Ranges, bounds, linear, simplify
@@ -108,6 +111,9 @@ class _Inliner:
         for lane, (start, end) in self.access.limits.items():
             if end <= extent and _key(index) == _key(simplify(start + lane, self.ranges)):
                 return index  # lanes at or past ``end`` are never loaded
+        outside = lo is None or lo < 0 or hi is None or hi >= extent
+        if outside and extent and _is_data(index):
+            return Checked(index, extent)
         if lo is None or lo < 0:
             index = maximum(index, 0)
         if hi is None or hi >= extent:
@@ -133,6 +139,11 @@ class _Inliner:
         return self.done[key]
 
 
+def _is_data(index: Expr) -> bool:
+    """Whether an index comes from memory: then nothing but a check can keep it inside."""
+    return any(isinstance(node, Load) for node in walk(index))
+
+
 def cheaper(expr: Expr) -> Expr:
     """Small constant powers as products, and the argument of erf divided by a constant as product.
 
@@ -143,12 +154,14 @@ def cheaper(expr: Expr) -> Expr:
     base = expr.args[0]
     if expr.name == "pow" and isinstance(expr.args[1], Const):
         square = binary("mul", base, base)
-        powers = {1: base, 2: square, 3: binary("mul", square, base)}
-        return powers.get(expr.args[1].value, expr)  # type: ignore[call-overload, no-any-return]
-    if expr.name == "erf" and isinstance(base, Binary) and base.op == "div":
-        if isinstance(base.b, Const) and 2.0**-60 < abs(base.b.value) < 2.0**60:
-            inverse = Const(1.0 / base.b.value, base.dtype)
-            return Intrinsic("erf", (binary("mul", base.a, inverse),))
+        powers = {1.0: base, 2.0: square, 3.0: binary("mul", square, base)}
+        return powers.get(float(expr.args[1].value), expr)
+    divides = expr.name == "erf" and isinstance(base, Binary) and base.op == "div"
+    if not divides or not isinstance(base, Binary) or not isinstance(base.b, Const):
+        return expr
+    if 2.0**-60 < abs(base.b.value) < 2.0**60:
+        inverse = Const(1.0 / base.b.value, base.dtype)
+        return Intrinsic("erf", (binary("mul", base.a, inverse),))
     return expr
 
 
@@ -226,7 +239,7 @@ class Vectorizer:
         return self.done[id(expr)]
 
     def _expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.lanes > 1:
+        if isinstance(expr, (Load, Shuffle)) and expr.lanes > 1:
             return expr  # a value that is already in registers
         if expr is self.lane:
             return Ramp(wrap(0), self.width)
@@ -254,7 +267,7 @@ class Vectorizer:
 
 
 def _has_vector(expr: Expr, width: int, memo: dict[int, bool]) -> bool:
-    if isinstance(expr, Load):
+    if isinstance(expr, (Load, Shuffle)):
         return expr.lanes > 1
     if id(expr) not in memo:
         memo[id(expr)] = any(_has_vector(c, width, memo) for c in expr.children())

@@ -6,12 +6,15 @@ from ixion.kernel import (
     schedule_conv,
     schedule_dense,
     schedule_generic,
+    schedule_matmul,
     schedule_pool,
     schedule_softmax,
+    schedule_stem,
     schedule_winograd,
 )
 
 __all__ = [
     "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense",
-    "schedule_generic", "schedule_pool", "schedule_softmax", "schedule_winograd",
+    "schedule_generic", "schedule_matmul", "schedule_pool", "schedule_softmax", "schedule_stem",
+    "schedule_winograd",
 ]  # fmt: skip

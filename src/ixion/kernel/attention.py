@@ -1,11 +1,12 @@
 """Attention in one kernel: scores, softmax and weighted sum for some rows of queries at a time.
 
-For each head a task takes a chunk of query rows.  It packs the head's keys as ``[depth][keys]``,
-then for each register tile of rows computes all scores (with whatever elementwise work the model
-does between the product and the softmax: scale, bias, mask), exponentials and their sum in
-scratch, and multiplies them with the values; the division by the sum comes last.  The scores of a
-few rows are all that is ever in memory.  Operands are read through the transposes and reshapes of
-the model, so that heads are strides.
+For each head a task takes a chunk of query rows.  It packs the head's keys in panels
+``[group][depth][vectors * lanes]`` (transposing them in registers where they lie row by row), then
+for each register tile of rows computes all scores with whatever elementwise work the model does
+between the product and the softmax (scale, bias, mask), exponentials and their sum in scratch, and
+multiplies them with the values; the division by the sum comes last.  The scores of a few rows are
+all that is ever in memory.  Operands are read through the transposes and reshapes of the model, so
+that heads are strides.
 
 Source of the order of operations: Milakov and Gimelshein, Online normalizer calculation for
 softmax, 2018; rows fit the cache here, so the maximum is taken before the exponentials.
@@ -16,12 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ixion.base.target import Target
 from ixion.kernel.loops import decode
 from ixion.kernel.reduce import identity_of
+from ixion.kernel.softmax import weight
 from ixion.kernel.spatial import readdressed
-from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
+from ixion.kernel.tile import (
+    Accumulators,
+    TileShape,
+    even_tiles,
+    multiply_step,
+    vector_registers,
+)
 from ixion.te.expr import (
     Compare,
+    Const,
     Expr,
     HorizontalReduce,
     Ramp,
@@ -29,15 +39,15 @@ from ixion.te.expr import (
     Var,
     binary,
     broadcast,
-    intrinsic,
-    minimum,
-    substitute,
+    compare,
+    transposed,
     wrap,
 )
-from ixion.te.simplify import simplify
+from ixion.te.simplify import const_value, simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
 
 Element = Callable[[Expr, Expr, Expr], Expr]
+Vector = Callable[[Expr, Expr, Expr, int | None], Expr]
 UNROLL = 4
 
 
@@ -48,13 +58,50 @@ class AttentionParts:
     ``query(b, m, k)`` is scalar; ``key(b, k, n)`` and ``value(b, n, d)`` are vectors of ``lanes``
     from position n or d on (``count`` real lanes at the end); ``score(b, m, n, raw)`` is the
     softmax's argument given the raw product; ``place(b, m, d)`` the element offset of a result.
+    ``key_row(b, n, k)`` is a vector along the depth, None where that is not contiguous.
     """
 
     query: Element
-    key: Callable[[Expr, Expr, Expr, int | None], Expr]
-    value: Callable[[Expr, Expr, Expr, int | None], Expr]
+    key: Vector
+    value: Vector
     score: Callable[[Expr, Expr, Expr, Expr, int | None], Expr]
     place: Element
+    key_row: Vector | None = None
+
+
+def attention_tile(
+    target: Target, lanes: int, rows: int, keys: int, depth: int, width: int
+) -> TileShape:
+    """Rows of a tile and vectors of keys per panel that take the least time."""
+    registers = vector_registers(target, lanes)
+    blocks, wide = -(-keys // lanes), -(-width // lanes)
+    found: list[tuple[float, TileShape]] = []
+    for b in range(1, min(blocks, 4) + 1):
+        most = (registers - b - 1) // b
+        for limit in range(max(1, most - 3), most + 1):
+            sizes = even_tiles(rows, limit)
+            cost = 0.0
+            for p in sizes:
+                cost += depth * sum(_steps(p, n) for n in panels(blocks, b))
+                cost += keys * sum(_steps(p, n) for n in panels(wide, result_blocks(registers, p)))
+            cost *= 1 + 0.02 * (len(set(sizes)) - 1) + 0.001 * sizes[0] * b  # less code
+            found.append((cost, TileShape(sizes[0], b)))
+    return min(found, key=lambda f: f[0])[1]
+
+
+def _steps(pixels: int, blocks: int) -> float:
+    return max(pixels * blocks, 6) + 0.3 * blocks + 0.08 * pixels
+
+
+def panels(blocks: int, most: int) -> list[int]:
+    """``blocks`` vectors in panels of ``most``, the last with what is left."""
+    whole, rest = divmod(blocks, most)
+    return [most] * whole + ([rest] if rest else [])
+
+
+def result_blocks(registers: int, pixels: int) -> int:
+    """Vectors of results per tile of ``pixels`` rows."""
+    return max(1, (registers - 1) // (pixels + 1))
 
 
 @dataclass(eq=False)
@@ -72,42 +119,107 @@ class Attention:
     dtype: str
     out: Buffer
     parts: AttentionParts
+    result_blocks: int
     registers: list[Buffer] = field(default_factory=list)
 
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         task, head, piece = Var("task"), Var("head"), Var("piece")
         self.padded = -(-self.keys // self.lanes) * self.lanes
-        wide = -(-self.width // self.lanes) * self.lanes
-        packed = Buffer("kt", self.dtype, "scratch", self.depth * self.padded, offset=0)
-        values_at = 4 * packed.size
-        values = Buffer("vp", self.dtype, "scratch", self.keys * wide, offset=values_at)
-        scores_at = values_at + 4 * values.size
-        size = self.tile.pixels * self.padded
-        scores = Buffer("s", self.dtype, "scratch", size, offset=scores_at)
-        sums_at = scores_at + 4 * size
-        sums = Buffer("sums", self.dtype, "scratch", self.tile.pixels, offset=sums_at)
-        self.packed, self.values, self.scores, self.sums, self.wide = (
-            packed, values, scores, sums, wide
-        )  # fmt: skip
+        self.wide = -(-self.width // self.lanes) * self.lanes
+        self.scratch = 0
+        self.packed = self._scratch("kt", self.depth * self.padded)
+        self.values = self._scratch("vp", self.keys * self.wide)
+        self.scores = self._scratch("s", self.tile.pixels * self.padded)
+        self.tops = self._scratch("tops", self.tile.pixels * self.lanes)
+        self.sums = self._scratch("sums", self.tile.pixels)
         chunks = -(-self.rows // self.chunk)
         body = seq(self._pack_keys(head), self._pack_values(head), *self._chunk(head, piece))
-        scratch = sums_at + 64 * (-(-4 * self.tile.pixels // 64))
         nest = decode(task, [(head, self.heads), (piece, chunks)], body)
+        local = (self.packed, self.values, self.scores, self.tops, self.sums)
         return Kernel(
-            name, params, task, self.heads * chunks, nest, scratch=scratch,
-            locals=(packed, values, scores, sums, *self.registers),
+            name, params, task, self.heads * chunks, nest, scratch=self.scratch,
+            locals=(*local, *self.registers),
         )  # fmt: skip
+
+    def _scratch(self, name: str, size: int) -> Buffer:
+        buffer = Buffer(name, self.dtype, "scratch", size, offset=self.scratch)
+        self.scratch += -(-4 * size // 64) * 64
+        return buffer
 
     # Packing.
 
+    def _panels(self) -> list[tuple[int, int]]:
+        """First vector and number of vectors of the panels of keys that differ: whole, last."""
+        sizes = panels(self.padded // self.lanes, self.tile.blocks)
+        whole = sizes.count(self.tile.blocks)
+        # A short last vector must not read masks beyond the keys, so its panel stands alone.
+        if self.keys % self.lanes and whole == len(sizes):
+            whole -= 1
+        start = whole * self.tile.blocks
+        return [(0, whole), *((start, n) for n in sizes[whole:])]
+
+    def _packed_at(self, vector: Expr, blocks: int, k: Expr) -> Expr:
+        """Where depth ``k`` of the panel of ``blocks`` vectors from ``vector`` on is packed."""
+        return vector * (self.depth * self.lanes) + k * (blocks * self.lanes)
+
     def _pack_keys(self, head: Expr) -> Stmt:
+        """Every vector of keys goes to its place in its panel."""
+        group, part = Var("kg"), Var("kp")
+        (_, whole), *rest = self._panels()
+        per = self.tile.blocks
+        parts: list[Stmt] = []
+        if whole:
+            body = self._pack_vector(head, group * per, part, per, None)
+            parts.append(For(group, 0, whole, For(part, 0, per, body)))
+        for start, count in rest:
+            full = self.keys // self.lanes - start
+            if min(full, count) > 0:
+                body = self._pack_vector(head, wrap(start), part, count, None)
+                parts.append(For(part, 0, min(full, count), body))
+            if full < count:
+                tail = self.keys % self.lanes
+                parts.append(self._pack_vector(head, wrap(start), wrap(full), count, tail))
+        return seq(*parts)
+
+    def _pack_vector(
+        self, head: Expr, panel: Expr, part: Expr, blocks: int, count: int | None
+    ) -> Stmt:
+        """Vector ``part`` of a panel, for every depth."""
         k = Var("k")
+        key = simplify((panel + part) * self.lanes)
+        shift = part * self.lanes
+        if self.parts.key_row is None:
+            vector = readdressed(self.parts.key(head, k, key, count))
+            at = simplify(self._packed_at(panel, blocks, k) + shift)
+            return For(k, 0, self.depth, self.packed.store(at, vector))
+        full = self.depth // self.lanes * self.lanes
+        pieces: list[Stmt] = []
+        if full:
+            square = self._square(head, panel, shift, blocks, key, k, count, self.lanes)
+            pieces.append(For(k, 0, full, square, step=self.lanes))
+        if self.depth > full:
+            rest = self.depth - full
+            pieces.append(self._square(head, panel, shift, blocks, key, wrap(full), count, rest))
+        return seq(*pieces)
 
-        def piece(at: Expr, count: int | None) -> Stmt:
-            vector = readdressed(self.parts.key(head, k, at, count))
-            return self.packed.store(simplify(k * self.padded + at), vector)
-
-        return For(k, 0, self.depth, self._vectors(self.keys, piece))
+    def _square(
+        self, head: Expr, panel: Expr, shift: Expr, blocks: int, key: Expr, k: Expr,
+        count: int | None, depth: int,
+    ) -> Stmt:  # fmt: skip
+        """``lanes`` keys times ``depth`` (at most ``lanes``) elements of each, transposed."""
+        assert self.parts.key_row is not None
+        limit = depth if depth < self.lanes else None
+        zero = Const(0, self.dtype, self.lanes)
+        rows = [
+            readdressed(self.parts.key_row(head, key + i, k, limit))
+            if count is None or i < count else zero
+            for i in range(self.lanes)
+        ]  # fmt: skip
+        stores = []
+        for i, column in enumerate(transposed(rows)[:depth]):
+            at = simplify(self._packed_at(panel, blocks, k + i) + shift)
+            stores.append(self.packed.store(at, column))
+        return seq(*stores)
 
     def _pack_values(self, head: Expr) -> Stmt:
         n = Var("n")
@@ -162,126 +274,139 @@ class Attention:
         self.registers.append(acc.buffer)
         return acc
 
-    def _scores(self, head: Expr, row: Expr, size: int) -> Stmt:
-        """All scores of ``size`` rows, through the work before the softmax."""
-        block, blocks = Var("block"), self.padded // self.lanes
-        per = self.tile.blocks
+    def _steps(self, length: int, step: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        """``step(k, u)`` for every ``k + u`` below ``length``, four at a time."""
+        k, u = Var("k"), Var("u")
+        full = length // UNROLL * UNROLL
         parts: list[Stmt] = []
-        whole = blocks // per
-        # The last vector may be short and must not read masks beyond the keys.
-        if self.keys % self.lanes and whole * per == blocks:
-            whole -= 1
-        if whole:
-            acc = self._accumulators(TileShape(size, per))
-            step = self._score_tile(acc, head, row, size, block * (per * self.lanes), per)
-            parts.append(For(block, 0, whole, step))
-        for b in range(whole * per, blocks):
-            acc = self._accumulators(TileShape(size, 1))
-            parts.append(self._score_tile(acc, head, row, size, wrap(b * self.lanes), 1))
+        if full:
+            parts.append(For(k, 0, full, unroll(u, UNROLL, step(k, u)), step=UNROLL))
+        if length > full:
+            parts.append(unroll(u, length - full, step(wrap(full), u)))
         return seq(*parts)
 
-    def _score_tile(
-        self, acc: Accumulators, head: Expr, row: Expr, size: int, key: Expr, blocks: int
+    def _scores(self, head: Expr, row: Expr, size: int) -> Stmt:
+        """All scores of ``size`` rows, through the work before the softmax, and their maxima."""
+        group = Var("group")
+        (_, whole), *rest = self._panels()
+        lowest = identity_of("max", self.dtype, self.lanes)
+        parts: list[Stmt] = [self.tops.store(p * self.lanes, lowest) for p in range(size)]
+        per = self.tile.blocks
+        if whole:
+            tile = self._score_tile(head, row, size, group * per, per)
+            parts.append(For(group, 0, whole, tile))
+        parts += [self._score_tile(head, row, size, wrap(start), n) for start, n in rest]
+        return seq(*parts)
+
+    def _score_tile(self, head: Expr, row: Expr, size: int, vector: Expr, blocks: int) -> Stmt:
+        acc = self._accumulators(TileShape(size, blocks))
+
+        def step(k: Expr, u: Expr) -> Stmt:
+            at = simplify(self._packed_at(vector, blocks, k)) + u * (blocks * self.lanes)
+            return multiply_step(
+                acc, range(size), blocks,
+                lambda b: self.packed.load(at + b * self.lanes, self.lanes),
+                lambda p: readdressed(self.parts.query(head, row + p, k + u)),
+            )  # fmt: skip
+
+        stores = [self._keep_scores(head, row + p, p, vector, blocks, acc) for p in range(size)]
+        return seq(acc.clear(), self._steps(self.depth, step), *stores)
+
+    def _keep_scores(
+        self, head: Expr, row: Expr, p: int, vector: Expr, blocks: int, acc: Accumulators
     ) -> Stmt:
-        k, u = Var("k"), Var("u")
-        times = UNROLL if self.depth % UNROLL == 0 else 1
-        step = multiply_step(
-            acc, range(size), blocks,
-            lambda b: self.packed.load(
-                simplify(k * self.padded + key) + u * self.padded + b * self.lanes, self.lanes
-            ),
-            lambda p: readdressed(self.parts.query(head, row + p, k + u)),
-        )  # fmt: skip
-        stores = []
+        """One row's scores of a panel; lanes past the keys become -inf and so weigh nothing."""
+        top = self.tops.load(p * self.lanes, self.lanes)
+        stores: list[Stmt] = []
         for b in range(blocks):
-            at = simplify(key + b * self.lanes)
-            tail = isinstance_tail(at, self.keys, self.lanes)
-            for p in range(size):
-                value = self.parts.score(head, row + p, at, acc.get(p, b), tail)
-                place = simplify(at + p * self.padded)
-                stores.append(self.scores.store(place, readdressed(value)))
-        loop = For(k, 0, self.depth, unroll(u, times, step), step=times)
-        return seq(acc.clear(), loop, *stores)
+            at = simplify((vector + b) * self.lanes)
+            tail = tail_count(at, self.keys, self.lanes)
+            value = readdressed(self.parts.score(head, row, at, acc.get(p, b), tail))
+            if tail is not None:
+                value = self._kept(value, tail)
+            score = Var(f"x{b}", self.dtype, self.lanes)
+            # A NaN need not reach the maximum: its exponential makes the row NaN all the same.
+            top = Select(compare("gt", score, top), score, top)
+            stores.append(self.scores.store(simplify(at + p * self.padded), score))
+            stores.append(Let(score, value, seq()))
+        body: Stmt = seq(*stores[::2], self.tops.store(p * self.lanes, top))
+        for let in reversed(stores[1::2]):
+            assert isinstance(let, Let)
+            body = Let(let.var, let.value, body)
+        return body
 
     def _softmax(self, size: int) -> Stmt:
-        """Exponentials in place, their sums aside."""
-        p, base = Var("p"), Var("base")
-        top = Buffer(f"top{len(self.registers)}", self.dtype, "register", 1, self.lanes)
-        total = Buffer(f"total{len(self.registers)}", self.dtype, "register", 1, self.lanes)
-        self.registers += [top, total]
+        """Exponentials in place, one over their sums aside."""
+        p, base, i, u = Var("p"), Var("base"), Var("i"), Var("u")
+        vectors = self.padded // self.lanes
+        at_once = min(4, vectors)
+        total = Buffer(f"total{len(self.registers)}", self.dtype, "register", at_once, self.lanes)
+        self.registers.append(total)
         m = Var("m", self.dtype)
 
-        def highest(at: Expr, count: int | None) -> Stmt:
-            x = self._kept(self.scores.load(base + at, self.lanes), count, "max")
-            return top.store(0, binary("max", top.load(0), x))
-
-        def exponential(at: Expr, count: int | None) -> Stmt:
+        def exponential(at: Expr, number: Expr) -> Stmt:
             x = self.scores.load(base + at, self.lanes)
-            e = Var("e", self.dtype, self.lanes)
-            value = self._kept(intrinsic("exp", binary("sub", x, m)), count, "add")
-            add = total.store(0, binary("add", total.load(0), e))
-            return Let(e, value, seq(add, self.scores.store(base + at, e)))
+            d, e = Var("d", self.dtype, self.lanes), Var("e", self.dtype, self.lanes)
+            add = total.store(number, binary("add", total.load(number), e))
+            use = seq(add, self.scores.store(base + at, e))
+            return Let(d, binary("sub", x, m), Let(e, weight(d), use))
 
+        full = vectors // at_once * at_once
+        step = unroll(u, at_once, exponential(i + u * self.lanes, u))
+        loop = For(i, 0, full * self.lanes, step, step=at_once * self.lanes)
+        rest = [exponential(wrap((full + j) * self.lanes), wrap(j)) for j in range(vectors - full)]
+        whole = total.load(0)
+        for j in range(1, at_once):
+            whole = binary("add", whole, total.load(j))
+        zero, one = identity_of("add", self.dtype, self.lanes), Const(1.0, self.dtype)
         body = seq(
-            top.store(0, identity_of("max", self.dtype, self.lanes)),
-            self._vectors(self.keys, highest),
-            Let(m, HorizontalReduce("max", top.load(0)), seq(
-                total.store(0, identity_of("add", self.dtype, self.lanes)),
-                self._vectors(self.keys, exponential),
-                self.sums.store(p, HorizontalReduce("add", total.load(0))),
-            )),
+            *(total.store(j, zero) for j in range(at_once)), loop, *rest,
+            self.sums.store(p, binary("div", one, HorizontalReduce("add", whole))),
         )  # fmt: skip
-        return For(p, 0, size, Let(base, p * self.padded, body))
+        highest = HorizontalReduce("max", self.tops.load(p * self.lanes, self.lanes))
+        return For(p, 0, size, Let(base, p * self.padded, Let(m, highest, body)))
 
-    def _kept(self, value: Expr, count: int | None, kind: str) -> Expr:
-        if count is None:
-            return value
+    def _kept(self, value: Expr, count: int) -> Expr:
         inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
-        return Select(inside, value, identity_of(kind, value.dtype, self.lanes))
+        return Select(inside, value, identity_of("max", value.dtype, self.lanes))
 
     def _results(self, head: Expr, row: Expr, size: int) -> Stmt:
-        """Scores times values, divided by the sums."""
-        blocks, per = self.wide // self.lanes, self.tile.blocks
+        """Scores times values over the sums."""
         parts: list[Stmt] = []
-        b = 0
-        while b < blocks:
-            count = min(per, blocks - b)
-            parts.append(self._result_tile(head, row, size, b * self.lanes, count))
-            b += count
+        at = 0
+        for count in panels(self.wide // self.lanes, self.result_blocks):
+            parts.append(self._result_tile(head, row, size, at, count))
+            at += count * self.lanes
         return seq(*parts)
 
     def _result_tile(self, head: Expr, row: Expr, size: int, at: int, blocks: int) -> Stmt:
         acc = self._accumulators(TileShape(size, blocks))
-        n, u = Var("n"), Var("u")
-        times = UNROLL if self.keys % UNROLL == 0 else 1
-        step = multiply_step(
-            acc, range(size), blocks,
-            lambda b: self.values.load(
-                (n + u) * self.wide + (at + b * self.lanes), self.lanes
-            ),
-            lambda p: self.scores.load(n + u + p * self.padded),
-        )  # fmt: skip
+
+        def step(n: Expr, u: Expr) -> Stmt:
+            return multiply_step(
+                acc, range(size), blocks,
+                lambda b: self.values.load((n + u) * self.wide + (at + b * self.lanes), self.lanes),
+                lambda p: self.scores.load(n + u + p * self.padded),
+            )  # fmt: skip
+
         stores = []
         for p in range(size):
             for b in range(blocks):
                 d = at + b * self.lanes
                 left = self.width - d
-                total = broadcast(self.sums.load(p), self.lanes)
+                scale = broadcast(self.sums.load(p), self.lanes)
                 place = simplify(self.parts.place(head, row + p, wrap(d)))
                 count = wrap(left) if left < self.lanes else None
-                stores.append(self.out.store(place, binary("div", acc.get(p, b), total), count))
-        loop = For(n, 0, self.keys, unroll(u, times, step), step=times)
-        return seq(acc.clear(), loop, *stores)
+                stores.append(self.out.store(place, binary("mul", acc.get(p, b), scale), count))
+        return seq(acc.clear(), self._steps(self.keys, step), *stores)
 
 
-def isinstance_tail(at: Expr, length: int, lanes: int) -> int | None:
+def tail_count(at: Expr, length: int, lanes: int) -> int | None:
     """Real lanes of the vector at a constant position, None where all are."""
-    from ixion.te.simplify import const_value
-
     start = const_value(at)
     if start is None or start + lanes <= length:
         return None
     return length - start
 
 
-__all__ = ["Attention", "AttentionParts", "minimum", "substitute"]
+__all__ = ["Attention", "AttentionParts", "attention_tile", "result_blocks"]

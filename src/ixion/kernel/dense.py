@@ -51,8 +51,8 @@ def _cheapest(target: Target, lanes: int, rows: int, blocks: int, depth: int) ->
     found: list[tuple[float, TileShape]] = []
     for b in range(1, min(blocks, 6) + 1):
         most = (registers - b - 1) // b
-        for pixels in {p for m in range(max(1, most - 3), most + 1) for p in even_tiles(rows, m)[:1]}:
-            found.append((_cost(rows, pixels, blocks, b, depth), TileShape(pixels, b)))
+        sizes = {even_tiles(rows, limit)[0] for limit in range(max(1, most - 3), most + 1)}
+        found += [(_cost(rows, p, blocks, b, depth), TileShape(p, b)) for p in sizes]
     return min(found, key=lambda f: (round(f[0], 6), f[1].pixels))[1]
 
 
@@ -62,8 +62,10 @@ def _cost(rows: int, pixels: int, blocks: int, b: int, depth: int) -> float:
     The loads' weights were fitted to measurements of some twenty tiles on Zen 4.
     """
     crowded = max(0, -(-pixels // _sets_apart(4 * depth)) - WAYS)
-    steps = sum(max(p * b, 6) + 0.3 * b + 0.08 * p for p in even_tiles(rows, pixels))
-    return -(-blocks // b) * steps * (1 + 0.03 * crowded) / (rows * blocks)
+    sizes = even_tiles(rows, pixels)
+    steps = sum(max(p * b, 6) + 0.3 * b + 0.08 * p for p in sizes)
+    penalty = 1 + 0.03 * crowded + 0.01 * (len(set(sizes)) - 1)  # two sizes are twice the code
+    return -(-blocks // b) * steps * penalty / (rows * blocks)
 
 
 def _sets_apart(stride: int) -> int:
@@ -185,7 +187,7 @@ class DenseNest:
         tail = self.columns % self.lanes
         column = self.block * self.lanes + lane
         exact = {**ranges, lane: (0, tail - 1)} if tail and self.blocks == 1 else ranges
-        index = (*_unflatten(self.orow, shape[:-1]), column)
+        index = (*unflatten(self.orow, shape[:-1]), column)
         if tail:  # the last block is short: bounds hold for the lanes that count
             self.access.limits[lane] = (self.block * self.lanes, self.columns)
         element = self.access.element(self.out, index, exact)
@@ -233,7 +235,7 @@ def _is_long(expr: Expr) -> bool:
     return False
 
 
-def _unflatten(row: Expr, dims: list[int]) -> list[Expr]:
+def unflatten(row: Expr, dims: list[int]) -> list[Expr]:
     """Logical indices of flat row number ``row``."""
     index: list[Expr] = []
     for d, n in enumerate(dims):

@@ -11,6 +11,8 @@ from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer
 from ixion.kernel.loops import LoopSpace, affine, decode, merge
+from ixion.kernel.pieces import Piece, pieces_of
+from ixion.kernel.transpose import turned
 from ixion.te.expr import Expr, Var, minimum, substitute, wrap
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
 from ixion.te.tensor import Tensor
@@ -34,16 +36,30 @@ def injective(
     ``lanes`` is the vector width; ``params`` are the buffers in slot order, ``place``'s first.
     With ``whole``, ``out`` is a part of a tensor of that shape, ``base`` elements after its start.
     """
-    space, value, strides = element_space(out, place, access, whole)
-    if not space.vars or strides[-1] != 1:  # neighbours in the loop are apart in memory
-        space = LoopSpace([*space.vars, Var("i")], [*space.extents, 1])
-        strides = [*strides, 1]
-    rows, inner = prod(space.extents[:-1]), space.extents[-1]
-    if rows >= 8 or inner < 4 * lanes:
-        task, tasks, body = _by_rows(space, value, strides, place.buffer, lanes, base)
-    else:
-        task, tasks, body = _by_chunks(space, value, strides, place.buffer, lanes, base)
+    parts = []
+    for piece in pieces_of(out, place, access, whole, base):
+        way = turned(piece.space, piece.value, piece.strides, piece.base, place.buffer, lanes)
+        parts.append(way.nest() if way is not None else _straight(piece, place.buffer, lanes))
+    task, tasks, body = _together(parts)
     return Kernel(name, params, task, tasks, body)
+
+
+def _straight(piece: Piece, out: Buffer, lanes: int) -> tuple[Var, int, Stmt]:
+    """Vectors along the innermost loop."""
+    space = piece.space
+    rows, inner = prod(space.extents[:-1]), space.extents[-1]
+    way = _by_rows if rows >= 8 or inner < 4 * lanes else _by_chunks
+    return way(space, piece.value, piece.strides, out, lanes, piece.base)
+
+
+def _together(parts: Sequence[tuple[Var, int, Stmt]]) -> tuple[Var, int, Stmt]:
+    """The tasks of all parts, one after another."""
+    task, tasks, body = parts[-1]
+    for before, count, first in reversed(parts[:-1]):
+        number = Var("task")
+        body = If(number < count, Let(before, number, first), Let(task, number - count, body))
+        task, tasks = number, tasks + count
+    return task, tasks, body
 
 
 def element_space(

@@ -54,13 +54,18 @@ def _other_uses(expr: Expr, variables: set[Var]) -> set[Var]:
 
 
 def merge(
-    space: LoopSpace, value: Expr, out_strides: Sequence[int], frozen: set[Var] | None = None
+    space: LoopSpace,
+    value: Expr,
+    out_strides: Sequence[int],
+    frozen: set[Var] | None = None,
+    ranges: Ranges | None = None,
 ) -> tuple[LoopSpace, Expr, list[int]]:
     """Joins neighbouring loops that every load and the store walk as one.
 
     Returns the smaller space, the value with its loads re-addressed and the store's strides.
+    ``ranges`` are those of all variables, where the space's are not the only ones.
     """
-    ranges = space.ranges()
+    ranges = space.ranges() if ranges is None else ranges
     loads = loads_of(value)
     forms = {id(load): linear(load.index, ranges) for load in loads}
     strides = [list(out_strides)]

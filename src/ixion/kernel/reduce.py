@@ -12,7 +12,7 @@ from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer, stride_of
 from ixion.kernel.injective import GRAIN, element_space
-from ixion.kernel.loops import LoopSpace, affine, decode, loads_of
+from ixion.kernel.loops import LoopSpace, affine, decode, loads_of, merge
 from ixion.te.expr import (
     Compare,
     Const,
@@ -29,10 +29,11 @@ from ixion.te.expr import (
     substitute,
     wrap,
 )
-from ixion.te.simplify import const_value
-from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
+from ixion.te.simplify import Ranges, const_value
+from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq, unroll
 from ixion.te.tensor import Tensor
 
+UNROLL = 4
 
 def reductions_of(expr: Expr) -> list[Reduce]:
     """Outermost reductions of an expression DAG."""
@@ -117,8 +118,8 @@ class _Builder:
                 known[v] = (0, max((const_value(e) or 1) - 1, 0))
         return known
 
-    def register(self, dtype: str, lanes: int) -> Buffer:
-        buffer = Buffer(f"acc{len(self.registers)}", dtype, "register", 1, lanes)
+    def register(self, dtype: str, lanes: int, size: int) -> Buffer:
+        buffer = Buffer(f"acc{len(self.registers)}", dtype, "register", size, lanes)
         self.registers.append(buffer)
         return buffer
 
@@ -142,11 +143,11 @@ class _Builder:
         results: dict[int, Expr] = {}
         moved = substitute(self.value, {inner: at + lane})
         for fold in reductions_of(moved):
-            acc = self.register(fold.dtype, self.lanes)
-            step = acc.store(0, binary(fold.kind, acc.load(0), vec.expr(fold.body)))
-            parts.append(acc.store(0, identity_of(fold.kind, fold.dtype, self.lanes)))
-            parts.append(_loops(fold.axes, step))
-            results[id(fold)] = acc.load(0)
+            axes, body = merged_axes(fold, ranges)
+            acc = self.register(fold.dtype, self.lanes, _copies(axes))
+            parts.append(self._clear(fold, acc))
+            parts.append(_unrolled(axes, body, acc, fold.kind, vec))
+            results[id(fold)] = _together(fold.kind, acc)
         value = vec.expr(_replace(moved, results))
         parts.append(self.out.store(self.origin + at, value, limit))
         return seq(*parts)
@@ -156,28 +157,32 @@ class _Builder:
         parts: list[Stmt] = []
         results: dict[int, Expr] = {}
         for fold in self.folds:
-            acc = self.register(fold.dtype, self.lanes)
-            parts.append(acc.store(0, identity_of(fold.kind, fold.dtype, self.lanes)))
+            vectors = (const_value(fold.axes[-1][1]) or 0) // self.lanes
+            acc = self.register(fold.dtype, self.lanes, UNROLL if vectors >= UNROLL else 1)
+            parts.append(self._clear(fold, acc))
             parts.append(self._fold(fold, acc))
-            results[id(fold)] = HorizontalReduce(fold.kind, acc.load(0))
+            results[id(fold)] = HorizontalReduce(fold.kind, _together(fold.kind, acc))
         parts.append(self.out.store(self.origin, _replace(self.value, results)))
         return seq(*parts)
 
     def _fold(self, fold: Reduce, acc: Buffer) -> Stmt:
         axis, extent = fold.axes[-1][0], const_value(fold.axes[-1][1]) or 0
         full = extent // self.lanes * self.lanes
-        i = Var("k")
+        i, u = Var("k"), Var("u")
         parts: list[Stmt] = []
-        if full:
-            parts.append(
-                For(i, 0, full, self._fold_piece(fold, acc, axis, i, None), step=self.lanes)
-            )
+        step = acc.size * self.lanes
+        wide = full // step * step
+        if wide:
+            piece = self._fold_piece(fold, acc, u, axis, i + u * self.lanes, None)
+            parts.append(For(i, 0, wide, unroll(u, acc.size, piece), step=step))
+        for number, at in enumerate(range(wide, full, self.lanes)):
+            parts.append(self._fold_piece(fold, acc, wrap(number), axis, wrap(at), None))
         if extent > full:
-            parts.append(self._fold_piece(fold, acc, axis, wrap(full), extent - full))
+            parts.append(self._fold_piece(fold, acc, wrap(0), axis, wrap(full), extent - full))
         return _loops(fold.axes[:-1], seq(*parts)) if parts else seq()
 
     def _fold_piece(
-        self, fold: Reduce, acc: Buffer, axis: Var, at: Expr, count: int | None
+        self, fold: Reduce, acc: Buffer, number: Expr, axis: Var, at: Expr, count: int | None
     ) -> Stmt:
         lane = Var("lane")
         ranges = {**self.ranges(), lane: (0, (count or self.lanes) - 1)}
@@ -187,7 +192,54 @@ class _Builder:
         if count is not None:
             inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
             vector = Select(inside, vector, identity_of(fold.kind, fold.dtype, self.lanes))
-        return acc.store(0, binary(fold.kind, acc.load(0), vector))
+        return acc.store(number, binary(fold.kind, acc.load(number), vector))
+
+    def _clear(self, fold: Reduce, acc: Buffer) -> Stmt:
+        start = identity_of(fold.kind, fold.dtype, self.lanes)
+        return seq(*(acc.store(i, start) for i in range(acc.size)))
+
+
+def merged_axes(fold: Reduce, ranges: Ranges) -> tuple[list[tuple[Var, int]], Expr]:
+    """The axes with neighbours joined that every load walks as one, and the body for them."""
+    axes = [(v, const_value(e) or 0) for v, e in fold.axes]
+    space = LoopSpace([v for v, _ in axes], [n for _, n in axes])
+    loads = loads_of(fold.body)
+    affine_only = all(stride_of(x.index, v, ranges) is not None for x in loads for v in space.vars)
+    if not affine_only or min(space.extents) < 2:
+        return axes, fold.body
+    joined, body, _ = merge(space, fold.body, [0] * len(axes), ranges=ranges)
+    return list(zip(joined.vars, joined.extents, strict=True)), body
+
+
+def _copies(axes: Sequence[tuple[Var, int]]) -> int:
+    """Accumulators in turn: an addition takes longer than the time to the next one."""
+    return UNROLL if axes[-1][1] >= UNROLL else 1
+
+
+def _unrolled(
+    axes: Sequence[tuple[Var, int]], body: Expr, acc: Buffer, kind: str, vec: Vectorizer
+) -> Stmt:
+    """All steps of a fold, those along the last axis on different accumulators."""
+    (axis, extent), k, u = axes[-1], Var("k"), Var("u")
+    full = extent // acc.size * acc.size
+    vec.ranges |= {k: (0, max(full - 1, 0)), u: (0, acc.size - 1)}
+
+    def step(at: Expr, number: Expr) -> Stmt:
+        value = vec.expr(substitute(body, {axis: at}))
+        return acc.store(number, binary(kind, acc.load(number), value))
+
+    parts: list[Stmt] = []
+    if full:
+        parts.append(For(k, 0, full, unroll(u, acc.size, step(k + u, u)), step=acc.size))
+    parts += [step(wrap(full + i), wrap(i)) for i in range(extent - full)]
+    return _loops([(v, wrap(n)) for v, n in axes[:-1]], seq(*parts))
+
+
+def _together(kind: str, acc: Buffer) -> Expr:
+    total = acc.load(0)
+    for i in range(1, acc.size):
+        total = binary(kind, total, acc.load(i))
+    return total
 
 
 def _loops(axes: Sequence[tuple[Var, Expr]], body: Stmt) -> Stmt:

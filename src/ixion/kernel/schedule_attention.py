@@ -17,19 +17,26 @@ from ixion import te
 from ixion.base.target import Target
 from ixion.ir import Call
 from ixion.kernel.access import Access, Operand, Vectorizer
-from ixion.kernel.attention import Attention, AttentionParts
+from ixion.kernel.attention import (
+    Attention,
+    AttentionParts,
+    attention_tile,
+    result_blocks,
+)
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Place, Schedule, layout_pack, register_schedule
-from ixion.kernel.tile import choose_tile
+from ixion.kernel.tile import vector_registers
 from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of
 from ixion.te.evaluate import evaluate
-from ixion.te.expr import Expr, Var, substitute, wrap
+from ixion.te.expr import Expr, Load, Var, substitute, wrap
 from ixion.te.simplify import linear, simplify
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Tensor
 
-CHUNK = 64  # query rows per task
+CHUNK = 256  # most query rows per task
+LEAST = 48  # fewest, where heads alone are too few tasks
+TASKS = 8
 WIDEST = 512
 LONGEST = 8192
 
@@ -91,15 +98,23 @@ class AttentionSchedule(Schedule):
         width = shape_of(calls.output)[2]
         depth = _depth(calls.scores)
         lanes = self.target.lanes("float32")
-        tile = choose_tile(self.target, lanes, min(rows, CHUNK), -(-keys // lanes))
+        chunk = chunk_rows(heads, rows)
+        tile = attention_tile(self.target, lanes, chunk, keys, depth, width)
         result = Buffer("out", "float32")
         parts = _Parts(self.group, calls, made, access, lanes, (heads, rows, keys, depth, width))
         nest = Attention(
-            heads, rows, keys, depth, width, lanes, tile, min(rows, CHUNK), "float32", result,
+            heads, rows, keys, depth, width, lanes, tile, chunk, "float32", result,
             parts.all(made[id(self.group.function.body)]),
+            result_blocks(vector_registers(self.target, lanes), tile.pixels),
         )  # fmt: skip
         parts.check()
         return nest, result, buffers
+
+
+def chunk_rows(heads: int, rows: int) -> int:
+    """Query rows of one task: many, as each packs keys and values; fewer where heads are few."""
+    pieces = max(-(-rows // CHUNK), min(-(-TASKS // heads), rows // LEAST))
+    return -(-rows // max(pieces, 1))
 
 
 def _depth(call: Call) -> int:
@@ -126,6 +141,7 @@ class _Parts:
         return AttentionParts(
             self._query, self._vector(self.calls.scores, 1, self.k, self.n),
             self._vector(self.calls.output, 1, self.n, self.d), self._score, self._placement(final),
+            self._key_row(),
         )  # fmt: skip
 
     def _ranges(self, tail: int | None = None) -> dict[Var, tuple[int, int]]:
@@ -151,6 +167,17 @@ class _Parts:
     def _query(self, b: Expr, m: Expr, k: Expr) -> Expr:
         return substitute(self.query_expr, {self.b: b, self.m: m, self.k: k})
 
+    def _key_row(self) -> Any:
+        """Keys as vectors along the depth where these, and only these, lie contiguously."""
+        along = self._vector(self.calls.scores, 1, self.n, self.k)
+        across = self._vector(self.calls.scores, 1, self.k, self.n)
+        zero = wrap(0)
+        one, other = along(zero, zero, zero, None), across(zero, zero, zero, None)
+        if self.depth < self.lanes or self.keys < self.lanes:
+            return None
+        plain = isinstance(one, Load) and one.stride == 1
+        return along if plain and not (isinstance(other, Load) and other.stride == 1) else None
+
     def _vector(self, call: Call, i: int, outer: Var, inner: Var) -> Any:
         """Vectors of operand ``i`` along its last index."""
         made: dict[int | None, Expr] = {}
@@ -158,7 +185,12 @@ class _Parts:
         def vector(b: Expr, o: Expr, at: Expr, count: int | None) -> Expr:
             if count not in made:
                 ranges = self._start_ranges(inner, count)
-                element = self._operand(call, i, (outer, inner + self.lane), ranges)
+                along = inner + self.lane
+                # Keys come as (depth, key), values as (key, position).
+                pair = (along, outer) if call is self.calls.scores and inner is self.k else (
+                    outer, along
+                )  # fmt: skip
+                element = self._operand(call, i, pair, ranges)
                 limit = wrap(count) if count is not None else None
                 made[count] = Vectorizer(self.lane, self.lanes, ranges, limit).expr(element)
             return substitute(made[count], {self.b: b, outer: o, inner: at})
@@ -166,7 +198,7 @@ class _Parts:
         return vector
 
     def _extent(self, inner: Var) -> int:
-        return self.keys if inner is self.n else self.width
+        return {self.n: self.keys, self.k: self.depth, self.d: self.width}[inner]
 
     def _start_ranges(self, inner: Var, count: int | None) -> dict[Var, tuple[int, int]]:
         ranges = self._ranges(count)

@@ -6,9 +6,11 @@ as the definition does.  Source: the usual stable form, e.g. Goodfellow et al., 
 
 from __future__ import annotations
 
+from ixion.codegen.vmath_exp import reduced, scaled_normal, tail
 from ixion.kernel.reduce import identity_of
 from ixion.te.expr import (
     Compare,
+    Const,
     Expr,
     HorizontalReduce,
     Ramp,
@@ -16,6 +18,7 @@ from ixion.te.expr import (
     Var,
     binary,
     broadcast,
+    compare,
     intrinsic,
     minimum,
     wrap,
@@ -23,6 +26,21 @@ from ixion.te.expr import (
 from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
 
 GRAIN = 2048
+LEAST = -87.3  # above it exponentials are normal numbers
+
+
+def weight(x: Expr) -> Expr:
+    """``e^x`` for ``x <= 0``, 0 where that is below 1.2e-38; NaN stays NaN.
+
+    Denormal results would cost far more than the rest, for every masked element, and be nothing
+    next to the 1 that is in every sum.
+    """
+    if x.dtype != "float32":
+        return intrinsic("exp", x)
+    low = broadcast(Const(LEAST, x.dtype), x.lanes)
+    r, word = reduced(Select(compare("lt", x, low), low, x))
+    value = scaled_normal(tail(r) + 1.0, word)
+    return Select(compare("lt", x, low), Const(0, x.dtype, x.lanes), value)
 
 
 def softmax_kernel(
@@ -86,12 +104,12 @@ class _Softmax:
     def _sum_pass(self, base: Var, m: Var) -> Stmt:
         def piece(at: Expr, count: int | None) -> Stmt:
             x = self._load(self.source, base + at, count)
-            e = Var("e", x.dtype, self.lanes)
+            d, e = Var("d", x.dtype, self.lanes), Var("e", x.dtype, self.lanes)
             keep = self._kept(e, count, "add")
             add = self.total.store(0, binary("add", self.total.load(0), keep))
             limit = None if count is None else wrap(count)
             save = () if self.log else (self.out.store(base + at, e, limit),)
-            return Let(e, intrinsic("exp", binary("sub", x, m)), seq(add, *save))
+            return Let(d, binary("sub", x, m), Let(e, weight(d), seq(add, *save)))
 
         return self._each(piece)
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ixion.base import abi
 from ixion.base.dtype import to_numpy
 from ixion.te.expr import (
     Binary,
     Bitcast,
     Broadcast,
     Cast,
+    Checked,
     Compare,
     Const,
     Expr,
@@ -24,6 +26,7 @@ from ixion.te.expr import (
     Read,
     Reduce,
     Select,
+    Shuffle,
     Var,
 )
 from ixion.te.stmt import Buffer, Fault, For, If, Kernel, Let, Seq, Stmt, Store
@@ -31,6 +34,9 @@ from ixion.te.tensor import Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Env = dict[Var, Array]
+
+
+INDEX_FAULT = int(abi.Fault.INDEX)
 
 
 class KernelFault(Exception):
@@ -132,6 +138,12 @@ def apply_cast(a: Array, dtype: str) -> Array:
     return np.where(low, info.min, np.where(high, info.max, inside)).astype(target)
 
 
+def _checked(index: int, extent: int) -> Array:
+    if not 0 <= index < extent:
+        raise KernelFault(INDEX_FAULT, index)
+    return np.asarray(index)
+
+
 def _node(expr: Expr, args: Sequence[Array]) -> Array:
     """The value of an expression node whose children are known; shared by both levels."""
     with np.errstate(all="ignore"):
@@ -139,6 +151,8 @@ def _node(expr: Expr, args: Sequence[Array]) -> Array:
             return np.asarray(_BINARY[expr.op](args[0], args[1]))
         if isinstance(expr, Compare):
             return np.asarray(_COMPARE[expr.op](args[0], args[1]))
+    if isinstance(expr, Checked):
+        return _checked(int(args[0]), expr.extent)
     if isinstance(expr, Select):
         return np.where(args[0], args[1], args[2])
     if isinstance(expr, Cast):
@@ -264,6 +278,8 @@ class _KernelEvaluator:
             return np.asarray(args[0] + expr.stride * np.arange(expr.lanes))
         if isinstance(expr, Lanes):
             return np.asarray(args)
+        if isinstance(expr, Shuffle):
+            return np.concatenate(args)[list(expr.picks)]
         if isinstance(expr, HorizontalReduce):
             return _fold_lanes(expr.kind, args[0])
         if isinstance(expr, Load):

@@ -276,6 +276,25 @@ class Lanes(Expr):
         return Lanes(tuple(children))
 
 
+class Shuffle(Expr):
+    """Lanes picked from two vectors of one length: lane ``i`` is lane ``picks[i]`` of ``a + b``.
+
+    Picks count through the lanes of ``a``, then those of ``b``.
+    """
+
+    __slots__ = ("a", "b", "picks")
+
+    def __init__(self, a: Expr, b: Expr, picks: tuple[int, ...]) -> None:
+        self.a, self.b, self.picks = a, b, picks
+        self.dtype, self.lanes = a.dtype, len(picks)
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.b)
+
+    def rebuild(self, children: Sequence[Expr]) -> Expr:
+        return Shuffle(children[0], children[1], self.picks)
+
+
 class HorizontalReduce(Expr):
     """All lanes of a vector folded into one scalar by ``kind`` (add, mul, min, max, and, or).
 
@@ -321,6 +340,25 @@ class Load(Expr):
     def rebuild(self, children: Sequence[Expr]) -> Expr:
         count = children[1] if self.count is not None else None
         return Load(self.buffer, children[0], self.lanes, self.stride, count)
+
+
+class Checked(Expr):
+    """A scalar index that must lie in ``[0, extent)``; the kernel ends with a fault where not.
+
+    For indices that are data: whatever they are, no access built on them leaves its buffer.
+    """
+
+    __slots__ = ("a", "extent")
+
+    def __init__(self, a: Expr, extent: int) -> None:
+        self.a, self.extent = a, extent
+        self.dtype, self.lanes = a.dtype, 1
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def rebuild(self, children: Sequence[Expr]) -> Expr:
+        return Checked(children[0], self.extent)
 
 
 class Read(Expr):
@@ -441,6 +479,25 @@ def logical_and(a: Expr, b: Expr) -> Expr:
 
 def logical_or(a: Expr, b: Expr) -> Expr:
     return Binary("or", *_pair(a, b))
+
+
+def transposed(rows: Sequence[Expr]) -> list[Expr]:
+    """``n`` vectors of ``n`` lanes (a power of two) as a matrix, transposed: ``n log2 n`` shuffles.
+
+    Halves, then quarters, and so on of the off-diagonal blocks are exchanged (Eklundh, A fast
+    computer method for matrix transposing, 1972).
+    """
+    n, out = len(rows), list(rows)
+    half = n // 2
+    while half:
+        first = tuple(i if not i & half else n + i - half for i in range(n))
+        second = tuple(i + half if not i & half else n + i for i in range(n))
+        for i in range(n):
+            if not i & half:
+                a, b = out[i], out[i + half]
+                out[i], out[i + half] = Shuffle(a, b, first), Shuffle(a, b, second)
+        half //= 2
+    return out
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -16,6 +16,7 @@ from ixion.te.expr import (
     INDEX,
     Binary,
     Cast,
+    Checked,
     Compare,
     Const,
     Expr,
@@ -156,6 +157,8 @@ def atom_key(expr: Expr) -> object:
         label = expr.op
     elif isinstance(expr, Intrinsic):
         label = expr.name
+    elif isinstance(expr, Checked):
+        label = ("checked", expr.extent)
     elif isinstance(expr, Load):
         label = (id(expr.buffer), expr.lanes, expr.stride)
     elif not isinstance(expr, (Select, Cast)):
@@ -271,6 +274,8 @@ def bounds(expr: Expr, ranges: Ranges) -> Range:
         return int(expr.value), int(expr.value)
     if isinstance(expr, Var):
         return ranges.get(expr, (None, None))
+    if isinstance(expr, Checked):
+        return 0, expr.extent - 1
     if isinstance(expr, Binary):
         return _binary_bounds(expr, ranges)
     if isinstance(expr, Select):

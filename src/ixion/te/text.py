@@ -9,6 +9,7 @@ from ixion.te.expr import (
     Bitcast,
     Broadcast,
     Cast,
+    Checked,
     Compare,
     Const,
     Expr,
@@ -19,6 +20,7 @@ from ixion.te.expr import (
     Read,
     Reduce,
     Select,
+    Shuffle,
     Var,
 )
 from ixion.te.stmt import Buffer, Fault, For, If, Kernel, Let, Seq, Stmt, Store
@@ -78,8 +80,12 @@ def _label(expr: Expr) -> str:
         return f"broadcast:{expr.lanes}"
     if isinstance(expr, Ramp):
         return f"ramp:{expr.lanes}:{expr.stride}"
+    if isinstance(expr, Checked):
+        return f"checked:{expr.extent}"
     if isinstance(expr, HorizontalReduce):
         return f"reduce_lanes_{expr.kind}"
+    if isinstance(expr, Shuffle):
+        return "shuffle:" + ".".join(str(p) for p in expr.picks)
     return "select" if isinstance(expr, Select) else type(expr).__name__.lower()
 
 

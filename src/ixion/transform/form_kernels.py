@@ -231,6 +231,8 @@ class _Former:
             return ""
         same = tuple(before.shape) == tuple(after.shape)
         name = op_name(call)
+        if kind == "nn.dense" and name in VIEWS:  # the same rows under other names
+            return kind if before.shape[-1:] == after.shape[-1:] and is_sink else ""
         if kind not in ("elementwise", "injective", "view"):  # after a head: elementwise only
             return kind if pattern <= OpPattern.BROADCAST and same and name not in VIEWS else ""
         if name in HEADS or name in ALONE:
@@ -267,12 +269,57 @@ def _moves_only(expr: Expr) -> TypeGuard[Call]:
     return name in VIEWS or name == "transpose"
 
 
-def _rests_on(expr: Call, made: dict[int, Expr]) -> bool:
+def _repeatable(expr: Expr, groups: dict[int, _Group], index: dict[int, int]) -> TypeGuard[Call]:
+    """Whether an expression is moves alone: not what some head's kernel does to its result."""
+    if not _moves_only(expr):
+        return False
+    group = groups.get(index[id(expr)])
+    return group is None or group.kind not in HEADS
+
+
+def _rests_on(
+    expr: Expr, made: dict[int, Expr], groups: dict[int, _Group], index: dict[int, int]
+) -> bool:
     """Whether what a chain of moves starts from is the result of some kernel."""
     source: Expr = expr
-    while _moves_only(source):
+    while _repeatable(source, groups, index):
         source = source.args[0]
     return not isinstance(source, (Call, Tuple, TupleGetItem)) or id(source) in made
+
+
+def _read_through(
+    kind: str, expr: Expr, made: dict[int, Expr], groups: dict[int, _Group], index: dict[int, int]
+) -> TypeGuard[Call]:
+    """Whether a kernel of some kind reads what ``expr`` moves rather than its result.
+
+    Attention reads its operands however they lie. Elementwise work and moves read whole rows that
+    were moved, however many others do.
+    """
+    if not _repeatable(expr, groups, index) or not _rests_on(expr, made, groups, index):
+        return False
+    if kind == "attention":
+        return True
+    if kind not in ("elementwise", "injective"):
+        return False
+    source: Expr = expr
+    moves = 0
+    while _repeatable(source, groups, index):
+        if op_name(source) not in VIEWS:
+            moves += 1
+            if not _keeps_rows(source):
+                return False
+        source = source.args[0]
+    return moves > 0 and isinstance(source, Call)
+
+
+def _keeps_rows(call: Call) -> bool:
+    """Whether neighbours along the last axis stay neighbours."""
+    rank, attrs = len(shape_of(call.args[0])), attrs_of(call)
+    if op_name(call) == "transpose":
+        return bool(attrs.axes) and attrs.axes[-1] % rank == rank - 1
+    if op_name(call) == "take":
+        return attrs.axis is not None and attrs.axis % rank != rank - 1
+    return False
 
 
 def _kind(call: Call) -> str:
@@ -329,10 +376,17 @@ def _formed(
             return inside[id(expr)]
         if scalars and isinstance(expr, Constant) and expr.data.size == 1:
             return expr
-        if group.kind == "attention" and _moves_only(expr) and _rests_on(expr, new):
-            moved = expr.copy(args=tuple(operand(a, True) for a in expr.args))
-            inside[id(expr)] = moved
-            return moved
+        if _read_through(group.kind, expr, new, groups, index):
+            chain: list[Call] = []
+            source: Expr = expr
+            while id(source) not in inside and _repeatable(source, groups, index):
+                chain.append(source)
+                source = source.args[0]
+            value = operand(source, True)
+            for move in reversed(chain):
+                rest = tuple(operand(a, True) for a in move.args[1:])
+                value = inside[id(move)] = move.copy(args=(value, *rest))
+            return value
         if isinstance(expr, Tuple):
             return Tuple(tuple(operand(f, scalars) for f in expr.fields), span=expr.span)
         var = Var(f"p{len(params)}", expr.checked_type)

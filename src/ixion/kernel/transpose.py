@@ -1,0 +1,127 @@
+"""Data movement between two directions: squares of elements transposed in registers.
+
+Where the innermost output loop walks an operand with a large stride, but some other loop walks it
+element by element, a tile of ``lanes x lanes`` elements is loaded along that other loop,
+transposed, and stored along the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ixion.kernel.access import Vectorizer, stride_of
+from ixion.kernel.loops import LoopSpace, affine, decode, loads_of
+from ixion.te.expr import Const, Expr, Load, Var, minimum, substitute, transposed, wrap
+from ixion.te.simplify import simplify
+from ixion.te.stmt import Buffer, For, If, Let, Stmt, seq
+
+GRAIN = 4096  # elements that one task should have at least
+_DTYPES = frozenset(("float32", "int32", "float64", "int64"))
+
+
+@dataclass(eq=False)
+class Turned:
+    """Loops of a transposing kernel: ``across`` is the dim along which ``loads`` are contiguous."""
+
+    space: LoopSpace
+    value: Expr
+    strides: list[int]
+    base: int
+    out: Buffer
+    lanes: int
+    across: int
+    loads: list[Load]
+
+    def nest(self) -> tuple[Var, int, Stmt]:
+        """Task variable, number of tasks and body; a task is some rows of tiles."""
+        task, row, tile = Var("task"), Var("row"), Var("tile")
+        inner = self.space.extents[-1]
+        length = self.space.extents[self.across]
+        tiles = -(-length // self.lanes)
+        others = [d for d in range(len(self.space.vars) - 1) if d != self.across]
+        parts = [(self.space.vars[d], self.space.extents[d]) for d in others] + [(tile, tiles)]
+        rows = prod(n for _, n in parts)
+        group = min(rows, max(1, GRAIN // (self.lanes * inner)))
+        body = decode(row, parts, self._tiles(tile, length))
+        loop = For(row, task * group, minimum((task + 1) * group, rows), body)
+        return task, -(-rows // group), loop
+
+    def _tiles(self, tile: Var, length: int) -> Stmt:
+        whole, rest = divmod(length, self.lanes)
+        parts: list[Stmt] = []
+        full = self._line(tile * self.lanes, self.lanes) if whole else None
+        if rest == 0:
+            assert full is not None
+            return full
+        last = self._line(wrap(whole * self.lanes), rest)
+        if full is None:
+            return last
+        parts.append(If(tile < whole, full, last))
+        return seq(*parts)
+
+    def _line(self, start: Expr, rows: int) -> Stmt:
+        """Tiles along the innermost loop for ``rows`` positions across."""
+        inner, i = self.space.extents[-1], Var("i")
+        full = inner // self.lanes * self.lanes
+        parts: list[Stmt] = []
+        if full:
+            parts.append(For(i, 0, full, self._tile(start, rows, i, self.lanes), step=self.lanes))
+        if inner > full:
+            parts.append(self._tile(start, rows, wrap(full), inner - full))
+        return seq(*parts)
+
+    def _tile(self, start: Expr, rows: int, at: Expr, columns: int) -> Stmt:
+        across, inner, lane = self.space.vars[self.across], self.space.vars[-1], Var("lane")
+        turned = {id(x): self._turned(x, start, rows, at, columns) for x in self.loads}
+        known = {**self.space.ranges(), lane: (0, columns - 1)}
+        count = wrap(columns) if columns < self.lanes else None
+        origin = Var("origin")
+        base = affine(self.space.vars, self.strides)
+        where = {across: start, inner: at}
+        stores = []
+        for r in range(rows):
+            memo: dict[int, Expr] = {k: v[r] for k, v in turned.items()}
+            value = substitute(self.value, {across: start + r, inner: at + lane}, memo)
+            vector = Vectorizer(lane, self.lanes, known, count).expr(value)
+            place = origin + r * self.strides[self.across]
+            stores.append(self.out.store(place, vector, count))
+        return Let(origin, substitute(base + self.base, dict(where)), seq(*stores))
+
+    def _turned(
+        self, load: Load, start: Expr, rows: int, at: Expr, columns: int
+    ) -> Sequence[Expr]:
+        """Vectors along the innermost loop, one for each position across."""
+        across, inner = self.space.vars[self.across], self.space.vars[-1]
+        count = wrap(rows) if rows < self.lanes else None
+        zero = Const(0, load.dtype, self.lanes)
+        lines: list[Expr] = []
+        for c in range(self.lanes):
+            index = substitute(load.index, {across: start, inner: at + c})
+            line = Load(load.buffer, simplify(index), self.lanes, 1, count)
+            lines.append(line if c < columns else zero)
+        return transposed(lines)
+
+
+def turned(
+    space: LoopSpace, value: Expr, strides: list[int], base: int, out: Buffer, lanes: int
+) -> Turned | None:
+    """How to do a piece by transposing, None where that is not what it needs."""
+    if len(space.vars) < 2 or strides[-1] != 1 or lanes < 4 or space.extents[-1] < 4:
+        return None
+    ranges, inner = space.ranges(), space.vars[-1]
+    loads = loads_of(value)
+    steps = {id(x): stride_of(x.index, inner, ranges) for x in loads}
+    bad = [x for x in loads if steps[id(x)] not in (0, 1)]
+    if not bad or any(steps[id(x)] is None or x.dtype not in _DTYPES for x in bad):
+        return None
+    if any(x.lanes != 1 or x.count is not None for x in loads):
+        return None
+    for d in reversed(range(len(space.vars) - 1)):
+        along = space.extents[d] >= 4 and all(
+            stride_of(x.index, space.vars[d], ranges) == 1 for x in bad
+        )
+        if along:
+            return Turned(space, value, strides, base, out, lanes, d, bad)
+    return None
