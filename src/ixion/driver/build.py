@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 from ixion.base import config
@@ -58,16 +59,30 @@ def _link(objects: Sequence[bytes]) -> native.LoadedCode:
 
 def _sequencer() -> bytes:
     target = Target.parse("native")
-    key = object_key("sequencer", target)
-    known = ObjectCache().get(key) if config.get("cache") else None
+    known = _known_sequencer(target)
     if known is None:
         from ixion.codegen.llvm import compile_text
         from ixion.codegen.sequencer import sequencer_text
 
         known = compile_text(sequencer_text(target), target)
-        if config.get("cache"):
-            ObjectCache().put(key, known)
+        _keep_sequencer(target, known)
     return known
+
+
+# The sequencer where a worker made it and there is no cache.
+_made: dict[str, bytes] = {}
+
+
+def _known_sequencer(target: Target) -> bytes | None:
+    key = object_key("sequencer", target)
+    return _made.get(key) or (ObjectCache().get(key) if config.get("cache") else None)
+
+
+def _keep_sequencer(target: Target, code: bytes) -> None:
+    key = object_key("sequencer", target)
+    _made[key] = code
+    if config.get("cache"):
+        ObjectCache().put(key, code)
 
 
 def object_key(symbol: str, target: Target) -> str:
@@ -94,10 +109,45 @@ def objects_of(kernels: Mapping[str, Kernel], target: Target) -> list[bytes]:
 def _compiled(kernels: Mapping[str, Kernel], target: Target) -> dict[str, bytes]:
     if not kernels:
         return {}
-    from ixion.codegen.emit import emit_kernel
-    from ixion.codegen.llvm import compile_text
+    from ixion.driver.compile_workers import compile_in_workers, worker_count
 
-    return {
-        symbol: compile_text(emit_kernel(kernel, target, symbol), target)
-        for symbol, kernel in kernels.items()
-    }
+    workers = worker_count(len(kernels))
+    texts = _texts(kernels, target)
+    if not workers:
+        return _compiled_here(texts)
+    native = Target.parse("native")
+    if not native_code_ready(native):
+        texts = chain(texts, _sequencer_job(native))
+    objects, here = compile_in_workers(texts, workers)
+    objects |= _compiled_here(here)
+    sequencer = objects.pop("sequencer", None)
+    if sequencer is not None:
+        _keep_sequencer(native, sequencer)
+    return objects
+
+
+def native_code_ready(target: Target) -> bool:
+    """Whether the runtime's own machine code is known."""
+    return _known_sequencer(target) is not None
+
+
+def _texts(kernels: Mapping[str, Kernel], target: Target) -> Iterator[tuple[str, str, Target]]:
+    from ixion.codegen.emit import emit_kernel
+
+    for symbol, kernel in kernels.items():
+        yield symbol, emit_kernel(kernel, target, symbol), target
+
+
+def _sequencer_job(target: Target) -> Iterator[tuple[str, str, Target]]:
+    from ixion.codegen.sequencer import sequencer_text
+
+    yield "sequencer", sequencer_text(target), target
+
+
+def _compiled_here(texts: Iterable[tuple[str, str, Target]]) -> dict[str, bytes]:
+    objects: dict[str, bytes] = {}
+    for symbol, text, target in texts:
+        from ixion.codegen.llvm import compile_text
+
+        objects[symbol] = compile_text(text, target)
+    return objects

@@ -53,6 +53,17 @@ class ConvNest(SpatialNest):
     def channel_parts(self) -> list[tuple[Var, int]]:
         return [(self.g, self.groups), (self.og, self.block_groups)]
 
+    def parts(self) -> list[tuple[Var, int]]:
+        """Neighbours share what is larger: weights in deep layers on small maps, else the image."""
+        pixels = self.rows.extent * self.cols.extent
+        image = self.batch * self.groups * self.in_blocks * self.in_block * pixels
+        if self.weight_size <= image:
+            return super().parts()
+        return [
+            *self.channel_parts(), (self.n, self.batch), (self.row_chunk, self.row_chunks),
+            (self.col_chunk, self.col_chunks),
+        ]  # fmt: skip
+
     def first_block(self) -> Expr:
         return self.g * self.group_blocks + self.og * self.tile.blocks
 

@@ -1,14 +1,10 @@
-"""The schedule for 3x3 convolutions by Winograd's algorithm, where it saves time.
-
-Estimates in cycles decide between the direct kernel, F(2, 3) and F(4, 3): products, reading the
-weights (once per chunk of tiles) and the transforms; tiles that hang over the border count whole.
-"""
+"""The Winograd schedule and its choice: which algorithm, how much at a time, or none at all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,59 +15,166 @@ from ixion.kernel.group import Group
 from ixion.kernel.layout import Layout
 from ixion.kernel.schedule import Lowered, Pack, Place, block_size, register_schedule
 from ixion.kernel.schedule_conv import DirectConv
-from ixion.kernel.tile import choose_tile
-from ixion.kernel.winograd import Winograd, tiles_of
-from ixion.kernel.winograd_math import transformed_weights
+from ixion.kernel.tile import TileShape, choose_tile
+from ixion.kernel.winograd import Image, Winograd, tiles_of
+from ixion.kernel.winograd_math import MOST_POINTS, Axis, axis, map_cost, transformed_weights
 from ixion.te.stmt import Buffer
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SCRATCH = 448 << 10  # bytes of transformed data per task
-FEW = 4 << 20  # bytes of weights up to which every chunk may read them again
+MOST_TILES = 56  # tiles of a chunk
+FEWEST_TASKS = 4
+PLANE_POINTS = 9  # along each of two axes; with more, errors exceed 1e-5 of the largest output
+NEAR = 320 << 10  # bytes of weights that stay in the second-level cache beside the scratch
+PHASE_NEAR = 3 << 20  # bytes between the phases that stay in the caches
+# Transformed weights up to FREELY bytes are free, others may be MOST_GROWTH times the plain ones,
+# and each byte counts as WEIGHT_COST cycles: memory is not free.
+FREELY, MOST_GROWTH, WEIGHT_COST = 6 << 20, 4.1, 0.05
+# Bytes per cycle from the near cache and from farther away, and of data between the phases.
+NEAR_RATE, FAR_RATE, PHASE_RATE, PHASE_FAR_RATE = 24.0, 8.0, 11.0, 3.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What decides: channels and extents of a convolution, and its window."""
+
+    batch: int
+    ins: int
+    outs: int
+    height: int
+    width: int
+    size: tuple[int, int]
+    strides: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """``m`` of F(m, 3), tiles per chunk, and whether the phases share one kernel."""
+    """Algorithms, tiles per chunk, tasks per chunk, and whether the phases share one kernel."""
 
-    m: int
+    rows: Axis
+    cols: Axis
+    tile: TileShape
     chunk: int
+    splits: int
     fused: bool
     cycles: float
 
 
+@cache
 def winograd_plan(
-    target: Target, block: int, batch: int, channels: tuple[int, int], size: tuple[int, int]
+    target: Target,
+    block: int,
+    batch: int,
+    channels: tuple[int, int],
+    extents: tuple[int, int],
+    size: tuple[int, int],
+    strides: tuple[int, int],
 ) -> Plan | None:
     """The fastest variant by estimate, or None where the direct kernel is."""
-    direct = batch * size[0] * size[1] * channels[0] * channels[1] * 9 / block
-    plans = [_plan(target, block, batch, channels, size, m) for m in (2, 4)]
-    best = min(plans, key=lambda p: p.cycles)
-    return best if best.cycles < 0.9 * direct else None
+    shape = Shape(batch, *channels, *extents, size, strides)
+    outs = -(-shape.outs // block)
+    work = batch * shape.height * shape.width * shape.ins * outs * size[0] * size[1]
+    plans = [
+        plan(target, block, shape, rows, cols)
+        for rows in _algorithms(size[0], strides[0], shape.height)
+        for cols in _algorithms(size[1], strides[1], shape.width)
+        if min(size) == 1 or max(rows.points, cols.points) <= PLANE_POINTS
+        if _affordable(shape, rows, cols)
+        for plan in (_fused, _phases)
+    ]
+    best = min(plans, key=lambda p: p.cycles, default=None)
+    return best if best is not None and best.cycles < 0.93 * work / 0.97 else None
 
 
-def _plan(
-    target: Target, block: int, batch: int, channels: tuple[int, int], size: tuple[int, int], m: int
-) -> Plan:
-    ins, outs = (-(-c // block) for c in channels)
-    points = (m + 2) ** 2
-    tiles = batch * tiles_of(*size, m)
-    weights = points * channels[0] * outs * block * 4
-    per_tile = points * ins * block * 4
-    chunk = max(8, min(56, SCRATCH // (per_tile + points * 2 * block * 4)))
-    pieces = max(1, round(tiles / chunk))
+def _affordable(shape: Shape, rows: Axis, cols: Axis) -> bool:
+    growth = rows.points * cols.points / (rows.taps * cols.taps)
+    plain = 4 * shape.ins * shape.outs * rows.taps * cols.taps
+    return growth <= MOST_GROWTH or plain * growth <= FREELY
+
+
+def _algorithms(taps: int, step: int, extent: int) -> Iterator[Axis]:
+    if taps == 1 and step == 1:
+        yield axis(1, 1, 1)
+        return
+    for m in (2, 3, 4, 6):
+        longest = m + (taps if step == 1 else (taps + 1) // 2) - 1
+        if longest <= MOST_POINTS and m < extent + 2:
+            yield axis(m, taps, step)
+
+
+def _transforms(rows: Axis, cols: Axis) -> tuple[float, float]:
+    """Cycles per tile and block of the input and the output transform."""
+    data, points, result = rows.side * cols.side, rows.points * cols.points, rows.m * cols.m
+    if rows.plain or cols.plain:
+        along = cols if rows.plain else rows
+        ins, outs, between_in, between_out = map_cost("b", along), map_cost("a", along), 0, 0
+    else:
+        ins = cols.side * map_cost("b", rows) + rows.points * map_cost("b", cols)
+        outs = cols.points * map_cost("a", rows) + rows.m * map_cost("a", cols)
+        between_in, between_out = 2 * rows.points * cols.side, 2 * rows.m * cols.points
+    ins, outs = ins + data + between_in + points, outs + points + between_out + 2 * result
+    return 0.6 * ins, 0.6 * outs
+
+
+def _efficiency(tile: TileShape) -> float:
+    return 0.96 * min(1.0, tile.pixels * tile.blocks / 12)
+
+
+def _overlapped(work: float, reads: float) -> float:
+    return max(work, reads) + 0.3 * min(work, reads)
+
+
+def _even_chunk(tiles: int, pieces: int, outs: int) -> int:
+    """Tiles per chunk for about so many chunks: an even number of them, so that two can share."""
+    if pieces == 1 and outs > 2:
+        return tiles  # tasks share the chunk by output blocks
+    sizes = [-(-tiles // p) for p in range(max(pieces, 2), pieces + 5)]
+    return next((n for n in sizes if -(-tiles // n) % 2 == 0), sizes[0])
+
+
+def _fused(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) -> Plan:
+    ins, outs = -(-shape.ins // block), -(-shape.outs // block)
+    points = rows.points * cols.points
+    tiles = shape.batch * tiles_of(shape.height, shape.width, rows, cols)
+    vector = 4 * block
+    most = max(8, min(MOST_TILES, SCRATCH // (points * (ins + 2) * vector)))
+    chunk = _even_chunk(tiles, max(1, round(tiles / most)), outs)
+    pieces = -(-tiles // chunk)
+    tile = choose_tile(target, block, chunk, outs)
+    groups = -(-outs // tile.blocks)
+    splits = min(groups, max(1, FEWEST_TASKS // pieces))
+    weights = points * shape.ins * groups * tile.blocks * vector
+    products = points * pieces * chunk * shape.ins * groups * tile.blocks / _efficiency(tile)
+    reads = weights * pieces / (NEAR_RATE if weights <= NEAR else FAR_RATE)
+    reads += points * pieces * chunk * ins * vector * groups / NEAR_RATE
+    before, after = _transforms(rows, cols)
+    moves = tiles * (ins * splits * before + outs * after)
+    cycles = _overlapped(products, reads) + moves + WEIGHT_COST * weights
+    return Plan(rows, cols, tile, chunk, splits, True, cycles)
+
+
+def _phases(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) -> Plan:
+    ins, outs = -(-shape.ins // block), -(-shape.outs // block)
+    points = rows.points * cols.points
+    tiles = shape.batch * tiles_of(shape.height, shape.width, rows, cols)
+    vector = 4 * block
+    tile = choose_tile(target, block, tiles, outs)
+    groups = -(-outs // tile.blocks)
+    products = points * tiles * shape.ins * groups * tile.blocks / _efficiency(tile)
+    weights = points * shape.ins * groups * tile.blocks * vector
+    before, after = _transforms(rows, cols)
+    moves = tiles * (ins * before + outs * after)
+    between = points * tiles * (ins + outs) * vector
+    moves += between / (PHASE_RATE if between <= PHASE_NEAR else PHASE_FAR_RATE)
+    pieces = max(1, min(tiles // 8, -(-8 // ins)))
     chunk = -(-tiles // pieces)
-    fused = weights <= FEW
-    tile = choose_tile(target, block, chunk if fused else tiles, outs)
-    efficiency = 0.9 * min(1.0, tile.pixels * tile.blocks / 12)
-    products = points * tiles * channels[0] * outs / efficiency
-    reads = weights * (pieces if fused else 1) / (24.0 if fused else 8.0)
-    transforms = tiles * points * (ins + outs) * (3.0 + m / 2)
-    return Plan(m, chunk, fused, max(products, reads) + 0.3 * min(products, reads) + transforms)
+    cycles = _overlapped(products, weights / FAR_RATE) + moves + WEIGHT_COST * weights
+    return Plan(rows, cols, tile, chunk, 1, False, cycles)
 
 
 @register_schedule("nn.conv2d")
 class WinogradConv(DirectConv):
-    """3x3, stride 1, no dilation, one group, enough channels."""
+    """Windows of several taps, moving by 1 or 2, no dilation, one group, enough channels."""
 
     rank = 15
 
@@ -81,11 +184,13 @@ class WinogradConv(DirectConv):
             return False
         schedule = DirectConv(group, target)
         window, block = schedule.window, block_size(target)
-        regular = window.size == (3, 3) and window.strides == (1, 1) and window.dilation == (1, 1)
-        wide = schedule.in_channels >= block and schedule.out_channels >= block
-        if not regular or schedule.groups != 1 or not wide:
+        if window.rank != 2 or set(window.dilation) != {1} or schedule.groups != 1:
             return False
-        return schedule_plan(schedule, target) is not None
+        if min(schedule.in_channels, schedule.out_channels) < block:
+            return False
+        moves = set(window.strides) <= {1, 2} and max(window.size) > 1
+        skips = any(k < s for k, s in zip(window.size, window.strides, strict=True))
+        return moves and not skips and schedule_plan(schedule, target) is not None
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         plan = schedule_plan(self, self.target)
@@ -94,19 +199,19 @@ class WinogradConv(DirectConv):
         place = Operand(Buffer("out", self.out.dtype), out)
         weights = self.group.operand(self.head, 1)
         assert weights is not None
-        blocks = self.blocks(self.out_channels)
-        tiles = self.out_shape[0] * tiles_of(self.out_shape[2], self.out_shape[3], plan.m)
-        tile = choose_tile(self.target, self.block, plan.chunk if plan.fused else tiles, blocks)
         layer = Winograd(
-            plan.m, self.out_shape[0], self.in_channels, self.data_shape[2], self.data_shape[3],
-            self.out_channels, self.out_shape[2], self.out_shape[3], self.window.before[0],
-            self.window.before[1], self.block, tile, plan.chunk, buffers[self.data],
-            buffers[weights], self.out, place, access, self.anchor,
+            plan.rows, plan.cols, self.out_shape[0],
+            Image(self.in_channels, self.data_shape[2], self.data_shape[3]),
+            Image(self.out_channels, self.out_shape[2], self.out_shape[3]),
+            self.window.before[0], self.window.before[1], self.block, plan.tile,
+            plan.chunk, plan.splits, buffers[self.data], buffers[weights], self.out,
+            place, access, self.anchor,
         )  # fmt: skip
         packs = self.packs(access)
-        key = f"winograd:{plan.m}:{tile.blocks}:{self.block}"
+        rows, cols = plan.rows, plan.cols
+        key = f"winograd:{rows.m}:{cols.m}:{self.window.strides}:{plan.tile.blocks}:{self.block}"
         packs[weights] = Pack(key, partial(
-            pack_winograd, m=plan.m, blocks=tile.blocks, block=self.block
+            pack_winograd, rows=rows, cols=cols, blocks=plan.tile.blocks, block=self.block
         ))  # fmt: skip
         params = (place.buffer, *buffers)
         places = {place.buffer: Place("out", 0)}
@@ -136,16 +241,21 @@ class WinogradConv(DirectConv):
 
 def schedule_plan(schedule: DirectConv, target: Target) -> Plan | None:
     """The Winograd plan of a convolution, None where direct is faster."""
-    shape = schedule.out_shape
+    shape, window = schedule.out_shape, schedule.window
     channels = (schedule.in_channels, schedule.out_channels)
-    return winograd_plan(target, schedule.block, shape[0], channels, (shape[2], shape[3]))
+    return winograd_plan(
+        target, schedule.block, shape[0], channels, (shape[2], shape[3]),
+        (window.size[0], window.size[1]), (window.strides[0], window.strides[1]),
+    )  # fmt: skip
 
 
-def pack_winograd(weight: Array, *, m: int, blocks: int, block: int) -> Array:
-    """``(O, I, 3, 3)`` as ``[point][O/(blocks*block)][I/block][block][blocks*block]``."""
-    u = transformed_weights(weight, m)
-    points, outs, ins = u.shape
-    wide = blocks * block
-    u = np.pad(u, ((0, 0), (0, -outs % wide), (0, -ins % block)))
-    u = u.reshape(points, -1, wide, u.shape[2] // block, block).transpose(0, 1, 3, 4, 2)
-    return np.ascontiguousarray(u).reshape(-1)
+def pack_winograd(weight: Array, *, rows: Axis, cols: Axis, blocks: int, block: int) -> Array:
+    """``(O, I, kh, kw)`` as ``[point][O/(blocks*block)][I/block][block][blocks*block]``."""
+    outs, ins = weight.shape[:2]
+    wide, points = blocks * block, rows.points * cols.points
+    groups, depth = -(-outs // wide), -(-ins // block) * block
+    packed = np.zeros((points, groups, depth, wide), weight.dtype)
+    for group in range(groups):  # a group at a time: the products in float64 are large
+        part = transformed_weights(weight[group * wide : (group + 1) * wide], rows, cols)
+        packed[:, group, :ins, : part.shape[0]] = part.transpose(2, 1, 0)
+    return packed.reshape(-1)

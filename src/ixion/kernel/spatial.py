@@ -13,14 +13,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ixion.kernel.access import Access, Operand, Vectorizer
+from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.loops import decode
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles
-from ixion.te.expr import Const, Expr, Load, Var, maximum, minimum, substitute, wrap
+from ixion.te.expr import (
+    Const,
+    Expr,
+    Intrinsic,
+    Load,
+    Var,
+    maximum,
+    minimum,
+    substitute,
+    wrap,
+)
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq
 from ixion.te.tensor import Tensor
 
+# Functions of a few instructions; the code of all others is long.
+EASY = frozenset("fma abs neg not sqrt floor ceil round trunc isnan isinf isfinite".split())
 Valid = list[list[int]] | None  # per kernel column, the pixels of a tile that it reaches
 
 
@@ -84,6 +96,8 @@ class SpatialNest:
 
     def __post_init__(self) -> None:
         self.acc = Accumulators.make("acc", self.tile, self.block, self.anchor.dtype)
+        dtype, size = self.anchor.dtype, self.acc.buffer.size * self.block
+        self.raw = Buffer("raw", dtype, "scratch", size, offset=0)
         self.n, self.row = Var("n"), Var("row")
         self.row_chunk, self.col_chunk = Var("rc"), Var("cc")
         self.lo, self.hi = Var("t_lo"), Var("t_hi")
@@ -110,7 +124,7 @@ class SpatialNest:
 
     def result(self) -> Expr:
         """The anchor's value of accumulator (``pixel``, ``part``)."""
-        return self.acc.buffer.load(self.pixel * self.tile.blocks + self.part)
+        return self.accumulator
 
     def blocks_left(self) -> Expr | None:
         """How many of the tile's blocks are real, where that is not all of them."""
@@ -209,11 +223,15 @@ class SpatialNest:
             self.n: (0, self.batch - 1), self.ob: (0, self.blocks - 1), lane: (0, self.block - 1),
             self.orow: (0, shape[2] - 1), self.ocol: (0, (spatial if self.flat else shape[-1]) - 1),
         }  # fmt: skip
+        self.accumulator = self.acc.buffer.load(self.pixel * self.tile.blocks + self.part)
         value = self.result()
         self.access.given[self.anchor] = lambda index: value
         index = (self.n, self.ob * self.block + lane, *self._spatial(shape))
         element = self.access.element(self.out, index, ranges)
         self.value = Vectorizer(lane, self.block, ranges).expr(element)
+        self.laborious = laborious(self.value)
+        if self.laborious:
+            self.value = swap(self.value, self.accumulator, self._raw_at(self.pixel, self.part))
         start = [substitute(i, {lane: wrap(0)}) for i in index]
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
 
@@ -234,10 +252,49 @@ class SpatialNest:
         value = readdressed(substitute(self.value, where))
         store: Stmt = self.place.buffer.store(simplify(substitute(self.at, where)), value)
         left = self.blocks_left()
+        if self.laborious:
+            return self._finish_in_loops(size, store, left)
         if left is not None:
             store = If(self.part < left, store)
         pixels = For(self.pixel, 0, size, store, unrolled=True)
         return For(self.part, 0, self.tile.blocks, pixels, unrolled=True)
+
+    def _raw_at(self, pixel: Expr, part: Expr) -> Expr:
+        at = (part * self.tile.pixels + pixel) * self.block
+        return Load(self.raw, at, self.block)
+
+    def _finish_in_loops(self, size: int, store: Stmt, left: Expr | None) -> Stmt:
+        """Accumulators through memory: one copy of a long epilogue instead of one for each."""
+        blocks, pixels = self.tile.blocks, self.tile.pixels
+        spill = seq(
+            *(
+                self.raw.store((b * pixels + p) * self.block, self.acc.get(p, b))
+                for b in range(blocks)
+                for p in range(size)
+            )
+        )
+        count = wrap(blocks) if left is None else minimum(left, blocks)
+        return seq(spill, For(self.part, 0, count, For(self.pixel, 0, size, store)))
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of private memory."""
+        return 4 * self.raw.size if self.laborious else 0
+
+
+def laborious(value: Expr) -> bool:
+    """Whether computing a value takes many instructions."""
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Intrinsic) and node.name not in EASY:
+            return True
+        stack.extend(node.children())
+    return False
 
 
 def readdressed(value: Expr, memo: dict[int, Expr] | None = None) -> Expr:
@@ -267,8 +324,11 @@ def spatial_kernel(name: str, nests: list[SpatialNest], params: tuple[Buffer, ..
         part: Stmt = Let(local, task - total, decode(local, nest.parts(), nest.body()))
         body = part if body is None else If(task < total + nest.tasks(), part, body)
     assert body is not None
-    registers = tuple(n.acc.buffer for n in nests)
-    return Kernel(name, params, task, sum(n.tasks() for n in nests), body, locals=registers)
+    private = [n.acc.buffer for n in nests] + [n.raw for n in nests if n.laborious]
+    return Kernel(
+        name, params, task, sum(n.tasks() for n in nests), body, locals=tuple(private),
+        scratch=max(n.scratch for n in nests),
+    )  # fmt: skip
 
 
 def splat(value: float, dtype: str, lanes: int) -> Expr:

@@ -1,8 +1,9 @@
-"""Winograd convolution F(m, 3) on NCHWc: 3x3, stride 1, in ``(m + 2)^2`` small matrix products.
+"""Winograd convolution on NCHWc: fast algorithms along rows and columns around matrix products.
 
 For a chunk of output tiles a task transforms the input of all channels into private scratch, then
 for each group of output blocks multiplies at every point and transforms the products back through
-the epilogue into the output.  Scratch is chosen to stay in the second-level cache.
+the epilogue into the output.  Scratch is chosen to stay in the second-level cache.  Where there
+are few chunks, tasks share a chunk by output blocks and each transforms the input for itself.
 
 When weights outweigh the data (deep layers on small maps) the same three phases are kernels of
 their own, the products split by output blocks, so that weights are read once.
@@ -10,15 +11,14 @@ their own, the products split by output blocks, so that weights are read once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.loops import decode
-from ixion.kernel.spatial import readdressed
+from ixion.kernel.spatial import laborious, readdressed
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
-from ixion.kernel.winograd_math import combine, matrices
+from ixion.kernel.winograd_math import Axis, Matrix, linear_map
 from ixion.te.expr import Expr, Var, logical_and, minimum, select, substitute, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
@@ -27,23 +27,30 @@ from ixion.te.tensor import Tensor
 UNROLL = 4
 
 
-@dataclass(eq=False)
-class Winograd:
-    """One layer.  ``tiles_high x tiles_wide`` tiles per image, ``chunk`` tiles at a time."""
+@dataclass(frozen=True, eq=False)
+class Image:
+    """Channels and extents of one side of the layer."""
 
-    m: int
-    batch: int
-    in_channels: int
+    channels: int
     height: int
     width: int
-    out_channels: int
-    out_height: int
-    out_width: int
+
+
+@dataclass(eq=False)
+class Winograd:
+    """One layer, cut into tiles of ``rows.m x cols.m`` outputs, ``chunk`` tiles at a time."""
+
+    rows: Axis
+    cols: Axis
+    batch: int
+    data: Image
+    result: Image
     pad_top: int
     pad_left: int
     block: int
     tile: TileShape
     chunk: int
+    splits: int
     source: Buffer
     weights: Buffer
     out: Tensor
@@ -53,17 +60,21 @@ class Winograd:
     acc: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:
-        self.points = (self.m + 2) ** 2
-        self.tiles_high = -(-self.out_height // self.m)
-        self.tiles_wide = -(-self.out_width // self.m)
+        self.points = self.rows.points * self.cols.points
+        self.tiles_high = -(-self.result.height // self.rows.m)
+        self.tiles_wide = -(-self.result.width // self.cols.m)
         self.tiles = self.batch * self.tiles_high * self.tiles_wide
-        self.in_blocks = -(-self.in_channels // self.block)
-        self.out_blocks = -(-self.out_channels // self.block)
+        self.in_blocks = -(-self.data.channels // self.block)
+        self.out_blocks = -(-self.result.channels // self.block)
         self.groups = -(-self.out_blocks // self.tile.blocks)
         dtype = self.source.dtype
         self.acc = Accumulators.make("acc", self.tile, self.block, dtype)
-        self.a_t, _, self.b_t = matrices(self.m)
         self._prepare_epilogue()
+        lines = self.rows.points * max(self.cols.side, self.cols.points)
+        self.line_at = 0 if self.rows.plain or self.cols.plain else lines * self.block
+        self.line_size = self.line_at
+        if self.laborious:
+            self.line_size += max(self.rows.m, self.cols.m) * self.block
 
     # Sizes in elements.
 
@@ -73,64 +84,69 @@ class Winograd:
     def m_size(self, tiles: int, blocks: int) -> int:
         return self.points * blocks * tiles * self.block
 
+    def _half(self, offset: int) -> Buffer:
+        """Room for a tile that has been transformed along one axis."""
+        return Buffer("half", self.source.dtype, "scratch", self.line_size, offset=offset)
+
     # Whole kernels.
 
     def fused(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
-        """All phases in one kernel; a task is a chunk of tiles."""
-        task, og = Var("task"), Var("og")
+        """All phases in one kernel; a task is a chunk of tiles and a part of the output blocks."""
+        task, og, piece, part = Var("task"), Var("og"), Var("piece"), Var("part")
         dtype = self.source.dtype
-        v_bytes = self.v_size(self.chunk) * 4
-        v = Buffer("v", dtype, "scratch", self.v_size(self.chunk), offset=0)
-        products = self.m_size(self.chunk, self.tile.blocks)
-        mm = Buffer("m", dtype, "scratch", products, offset=v_bytes)
-        first = task * self.chunk
+        v_size, m_size = self.v_size(self.chunk), self.m_size(self.chunk, self.tile.blocks)
+        v = Buffer("v", dtype, "scratch", v_size, offset=0)
+        mm = Buffer("m", dtype, "scratch", m_size, offset=4 * v_size)
+        half = self._half(4 * (v_size + m_size))
+        first = piece * self.chunk
         count = minimum(wrap(self.tiles) - first, self.chunk)
         point = Var("point")
-        multiply = For(
-            point,
-            0,
-            self.points,
-            self._products(v, mm, point, og, self.chunk, wrap(0), self.chunk, wrap(0)),
-        )
+        multiply = For(point, 0, self.points, self._products(v, mm, point, og, self.chunk, wrap(0)))
         back = self._output(
-            mm, first, count, og * self.tile.blocks, self._blocks_of(og), self.chunk, wrap(0)
+            mm, half, first, count, og * self.tile.blocks, self._blocks_of(og), self.chunk, wrap(0)
         )
+        share = -(-self.groups // self.splits)
+        end: Expr = minimum((part + 1) * share, self.groups)
         body = seq(
-            self._input(v, first, count, wrap(0), wrap(self.in_blocks), self.chunk, wrap(0)),
-            For(og, 0, self.groups, seq(multiply, back)),
+            self._input(v, half, first, count, wrap(0), wrap(self.in_blocks), self.chunk),
+            For(og, part * share, end, seq(multiply, back)),
         )
-        tasks = -(-self.tiles // self.chunk)
+        parts = [(piece, -(-self.tiles // self.chunk)), (part, self.splits)]
         return Kernel(
-            name,
-            params,
-            task,
-            tasks,
-            body,
-            scratch=v_bytes + products * 4,
-            locals=(self.acc.buffer, v, mm),
-        )
+            name, params, task, parts[0][1] * self.splits, decode(task, parts, body),
+            scratch=4 * (v_size + m_size + self.line_size),
+            locals=self._locals(self.acc.buffer, v, mm, half),
+        )  # fmt: skip
+
+    def _locals(self, *buffers: Buffer) -> tuple[Buffer, ...]:
+        return tuple(b for b in buffers if b.size)
 
     def phases(
         self, name: str, v: Buffer, mm: Buffer, params: tuple[Buffer, ...]
     ) -> list[tuple[Kernel, tuple[Buffer, ...]]]:
         """Input transform, products and output transform as kernels over shared memory."""
-        t1, t2, t3 = Var("task"), Var("task"), Var("task")
+        t1, t2, t3, piece = Var("task"), Var("task"), Var("task"), Var("piece")
         ib, og, point, ob = Var("ib"), Var("og"), Var("point"), Var("ob")
-        total = wrap(self.tiles)
-        first = self._input(v, wrap(0), total, ib, ib + 1, self.tiles, wrap(0))
-        second = self._products(
-            v, mm, point, og, self.tiles, wrap(0), self.tiles, og * self.tile.blocks
-        )
-        third = self._output(mm, wrap(0), total, ob, wrap(1), self.tiles, ob)
+        half = self._half(0)
+        pieces = -(-self.tiles // self.chunk)
+        start = piece * self.chunk
+        count = minimum(wrap(self.tiles) - start, self.chunk)
+        first = self._input(v, half, start, count, ib, ib + 1, self.tiles, start)
+        second = self._products(v, mm, point, og, self.tiles, og * self.tile.blocks)
+        third = self._output(mm, half, start, count, ob, wrap(1), self.tiles, ob, start)
         ends = tuple(b for b in params if b not in (self.source, self.weights))
+        ins = [(ib, self.in_blocks), (piece, pieces)]
+        mids = [(point, self.points), (og, self.groups)]
+        outs = [(ob, self.out_blocks), (piece, pieces)]
+        room, own = 4 * self.line_size, self._locals(half)
         return [
-            (Kernel(f"{name}_in", (v, self.source), t1, self.in_blocks,
-                    decode(t1, [(ib, self.in_blocks)], first)), (v, self.source)),
+            (Kernel(f"{name}_in", (v, self.source), t1, self.in_blocks * pieces,
+                    decode(t1, ins, first), scratch=room, locals=own), (v, self.source)),
             (Kernel(f"{name}_mm", (mm, v, self.weights), t2, self.points * self.groups,
-                    decode(t2, [(point, self.points), (og, self.groups)], second),
-                    locals=(self.acc.buffer,)), (mm, v, self.weights)),
-            (Kernel(f"{name}_out", (*ends, mm), t3, self.out_blocks,
-                    decode(t3, [(ob, self.out_blocks)], third)), (*ends, mm)),
+                    decode(t2, mids, second), locals=(self.acc.buffer,)),
+             (mm, v, self.weights)),
+            (Kernel(f"{name}_out", (*ends, mm), t3, self.out_blocks * pieces,
+                    decode(t3, outs, third), scratch=room, locals=own), (*ends, mm)),
         ]  # fmt: skip
 
     def _blocks_of(self, og: Expr) -> Expr:
@@ -138,129 +154,130 @@ class Winograd:
             return wrap(self.tile.blocks)
         return minimum(wrap(self.out_blocks) - og * self.tile.blocks, self.tile.blocks)
 
+    def _per_tile(self, first: Expr, i: Var, body: Callable[[Var, Var, Var], Stmt]) -> Stmt:
+        """``body(image, row of tiles, column of tiles)`` of tile ``first + i``."""
+        t, n, th, tw = Var("t"), Var("n"), Var("th"), Var("tw")
+        per = self.tiles_high * self.tiles_wide
+        inner: Stmt = Let(tw, t % self.tiles_wide, body(n, th, tw))
+        return Let(t, first + i, Let(n, t // per, Let(th, t % per // self.tiles_wide, inner)))
+
     # Phase 1.
 
     def _input(
-        self, v: Buffer, first: Expr, count: Expr, b0: Expr, b1: Expr, stride: int, base: Expr
+        self,
+        v: Buffer,
+        half: Buffer,
+        first: Expr,
+        count: Expr,
+        b0: Expr,
+        b1: Expr,
+        stride: int,
+        base: Expr | int = 0,
     ) -> Stmt:
         """Transforms input blocks [b0, b1) of ``count`` tiles from tile ``first`` on."""
-        ib, i = Var("ib"), Var("i")
-        n, th, tw = Var("n"), Var("th"), Var("tw")
-        per = self.tiles_high * self.tiles_wide
-        row, col = Var("row"), Var("col")
-        at = Var("at")
-        plane = self.height * self.width * self.block
-        origin = (n * self.in_blocks + ib) * plane + (row * self.width + col) * self.block
-        side = self.m + 2
+        ib, i, row, col, at = Var("ib"), Var("i"), Var("row"), Var("col"), Var("at")
+        height, width = self.data.height, self.data.width
         inside = logical_and(
-            logical_and(row >= 0, row + side <= self.height),
-            logical_and(col >= 0, col + side <= self.width),
+            logical_and(row >= 0, row + self.rows.side <= height),
+            logical_and(col >= 0, col + self.cols.side <= width),
         )
-        target = base + (ib * stride + i) * self.block
-        work = Let(at, origin, If(
-            inside, self._transform_in(v, target, at, stride, None),
-            self._transform_in(v, target, at, stride, (row, col)),
-        ))  # fmt: skip
-        body: Stmt = Let(
-            row, th * self.m - self.pad_top, Let(col, tw * self.m - self.pad_left, work)
-        )
-        t = Var("t")
-        body = Let(th, t % per // self.tiles_wide, Let(tw, t % self.tiles_wide, body))
-        body = Let(t, first + i, Let(n, t // per, body))
-        return For(ib, b0, b1, For(i, 0, count, body))
+        target = (ib * stride + base + i) * self.block
+
+        def one(n: Var, th: Var, tw: Var) -> Stmt:
+            plane = (n * self.in_blocks + ib) * (height * width * self.block)
+            origin = plane + (row * width + col) * self.block
+            whole = self._transform_in(v, half, target, stride, lambda r, c: self._cell(at, r, c))
+            edge = self._transform_in(
+                v, half, target, stride, lambda r, c: self._edge_cell(at, row, col, r, c)
+            )
+            work = Let(at, origin, If(inside, whole, edge))
+            down, across = th * self.rows.hop - self.pad_top, tw * self.cols.hop - self.pad_left
+            return Let(row, down, Let(col, across, work))
+
+        return For(ib, b0, b1, For(i, 0, count, self._per_tile(first, i, one)))
 
     def _transform_in(
-        self, v: Buffer, target: Expr, at: Var, stride: int, edge: tuple[Var, Var] | None
+        self, v: Buffer, half: Buffer, target: Expr, stride: int, cell: Callable[..., Expr]
     ) -> Stmt:
-        side = self.m + 2
-        cells: list[list[Expr]] = []
-        lets: list[tuple[Var, Expr]] = []
-        for r in range(side):
-            line: list[Expr] = []
-            for c in range(side):
-                cell = Var(f"d{r}{c}", self.source.dtype, self.block)
-                lets.append((cell, self._cell(at, r, c, edge)))
-                line.append(cell)
-            cells.append(line)
-        half = self._apply_columns(self.b_t, cells, lets, "e")
-        whole = self._apply_rows(self.b_t, half, lets, "f")
+        """Columns of the tile first, then rows; an axis that passes through is left out."""
         gap = self.in_blocks * stride * self.block
-        stores: Stmt = seq(
-            *(
-                v.store(target + p * gap, value)
-                for p, value in enumerate(x for line in whole for x in line)
-            )
-        )
-        return _bound(lets, stores)
+        rows, cols = self.rows, self.cols
 
-    def _cell(self, at: Var, r: int, c: int, edge: tuple[Var, Var] | None) -> Expr:
-        index = at + (r * self.width + c) * self.block
-        if edge is None:
-            return self.source.load(index, self.block)
-        row, col = edge[0] + r, edge[1] + c
+        def store(p: int | Expr, q: int) -> Callable[[Expr], Stmt]:
+            at = target + (wrap(p) * cols.points + q) * gap
+            return lambda value: v.store(at, value)
+
+        if rows.plain:
+            line = [cell(0, c) for c in range(cols.side)]
+            return self._mapped(cols.b, line, [store(0, q) for q in range(cols.points)])
+        if cols.plain:
+            line = [cell(r, 0) for r in range(rows.side)]
+            return self._mapped(rows.b, line, [store(p, 0) for p in range(rows.points)])
+        c, p = Var("c"), Var("p")
+        down = self._mapped(
+            rows.b, [cell(r, c) for r in range(rows.side)],
+            [self._into(half, (c + i * cols.side) * self.block) for i in range(rows.points)],
+        )  # fmt: skip
+        kept = [half.load((p * cols.side + j) * self.block, self.block) for j in range(cols.side)]
+        across = self._mapped(cols.b, kept, [store(p, q) for q in range(cols.points)])
+        return seq(For(c, 0, cols.side, down), For(p, 0, rows.points, across))
+
+    def _into(self, buffer: Buffer, at: Expr) -> Callable[[Expr], Stmt]:
+        return lambda value: buffer.store(at, value)
+
+    def _cell(self, at: Var, r: int | Expr, c: int | Expr) -> Expr:
+        return self.source.load(at + (wrap(r) * self.data.width + c) * self.block, self.block)
+
+    def _edge_cell(self, at: Var, row: Var, col: Var, r: int | Expr, c: int | Expr) -> Expr:
+        down, across = row + r, col + c
         inside = logical_and(
-            logical_and(row >= 0, row < self.height), logical_and(col >= 0, col < self.width)
+            logical_and(down >= 0, down < self.data.height),
+            logical_and(across >= 0, across < self.data.width),
         )
         count = select(inside, wrap(self.block), wrap(0))
+        index = at + (wrap(r) * self.data.width + c) * self.block
         return self.source.load(index, self.block, count=count)
 
-    def _apply_columns(
-        self, matrix: object, cells: list[list[Expr]], lets: list[tuple[Var, Expr]], name: str
-    ) -> list[list[Expr]]:
-        """``matrix @ cells``."""
-        columns = [
-            self._vectors(matrix, [line[c] for line in cells], lets, f"{name}{c}_")
-            for c in range(len(cells[0]))
-        ]
-        return [[column[r] for column in columns] for r in range(len(columns[0]))]
+    def _mapped(
+        self, matrix: Matrix, line: Sequence[Expr], sinks: Sequence[Callable[[Expr], Stmt]]
+    ) -> Stmt:
+        """``matrix @ line``, one result for each sink."""
+        lets: list[tuple[Var, Expr]] = []
 
-    def _apply_rows(
-        self, matrix: object, cells: list[list[Expr]], lets: list[tuple[Var, Expr]], name: str
-    ) -> list[list[Expr]]:
-        """``cells @ matrix^T``."""
-        return [self._vectors(matrix, line, lets, f"{name}{r}_") for r, line in enumerate(cells)]
+        def name(value: Expr) -> Expr:
+            lets.append((Var(f"e{len(lets)}", self.source.dtype, self.block), value))
+            return lets[-1][0]
 
-    def _vectors(
-        self, matrix: object, values: list[Expr], lets: list[tuple[Var, Expr]], name: str
-    ) -> list[Expr]:
-        out: list[Expr] = []
-        for k, row in enumerate(matrix):  # type: ignore[var-annotated, arg-type]
-            var = Var(f"{name}{k}", self.source.dtype, self.block)
-            lets.append((var, combine(row, values)))
-            out.append(var)
-        return out
+        results = linear_map(matrix, [name(x) for x in line], name)
+        body: Stmt = seq(*(sink(x) for sink, x in zip(sinks, results, strict=True)))
+        for var, value in reversed(lets):
+            body = Let(var, value, body)
+        return body
 
     # Phase 2.
 
     def _products(
-        self,
-        v: Buffer,
-        mm: Buffer,
-        point: Expr,
-        og: Expr,
-        tiles: int,
-        first: Expr,
-        stride: int,
-        block0: Expr,
+        self, v: Buffer, mm: Buffer, point: Expr, og: Expr, tiles: int, block0: Expr
     ) -> Stmt:
         """``M[point] = V[point] @ U[point]`` for one group of output blocks."""
         wide = self.tile.blocks * self.block
-        v_at = point * (self.in_blocks * stride * self.block)
+        v_at = point * (self.in_blocks * tiles * self.block)
         u_at = (point * self.groups + og) * (self.in_blocks * self.block * wide)
-        blocks = (
-            self.tile.blocks if stride == self.chunk and mm.scope == "scratch" else self.out_blocks
-        )
-        m_at = (point * blocks + block0) * (stride * self.block)
+        m_at = (point * self._blocks_in(mm) + block0) * (tiles * self.block)
         sizes = even_tiles(tiles, self.tile.pixels)
         parts: list[Stmt] = []
         at = 0
         for size in sorted(set(sizes), reverse=True):
             run, i = sizes.count(size), Var("tile")
-            start: Expr = first + (wrap(at) if run == 1 else i * size + at)
-            one = self._product_tile(v, mm, v_at, u_at, m_at, start, size, stride, og)
+            start: Expr = wrap(at) if run == 1 else i * size + at
+            one = self._product_tile(v, mm, v_at, u_at, m_at, start, size, tiles, og)
             parts.append(one if run == 1 else For(i, 0, run, one))
             at += run * size
         return seq(*parts)
+
+    def _blocks_in(self, mm: Buffer) -> int:
+        """Output blocks that the products' buffer holds at a time."""
+        return self.tile.blocks if mm.scope == "scratch" else self.out_blocks
 
     def _product_tile(
         self,
@@ -276,14 +293,14 @@ class Winograd:
     ) -> Stmt:
         ib, k, u, x, w = Var("ib"), Var("k"), Var("u"), Var("x"), Var("w")
         wide = self.tile.blocks * self.block
-        times = UNROLL if self.in_channels % UNROLL == 0 else 1
+        times = UNROLL if self.data.channels % UNROLL == 0 else 1
         step = multiply_step(
             self.acc, range(size), self.tile.blocks,
             lambda b: self.weights.load(w + (k + u) * wide + b * self.block, self.block),
             lambda p: v.load(x + (k + u) + p * self.block),
         )  # fmt: skip
-        left = minimum(wrap(self.in_channels) - ib * self.block, self.block)
-        whole = self.in_channels % self.block == 0
+        left = minimum(wrap(self.data.channels) - ib * self.block, self.block)
+        whole = self.data.channels % self.block == 0
         loop = For(k, 0, self.block if whole else left, unroll(u, times, step), step=times)
         body = Let(
             x,
@@ -313,90 +330,113 @@ class Winograd:
         lane = Var("lane")
         ranges = {
             self.on: (0, self.batch - 1), self.ob: (0, self.out_blocks - 1),
-            self.orow: (0, self.out_height - 1), self.ocol: (0, self.out_width - 1),
+            self.orow: (0, self.result.height - 1), self.ocol: (0, self.result.width - 1),
             lane: (0, self.block - 1),
         }  # fmt: skip
-        self.value = Var("y", self.anchor.dtype, self.block)
         marker = Buffer("y", self.anchor.dtype, "register", 1, self.block).load(0)
         self.access.given[self.anchor] = lambda index: marker
-        index = (self.on, self.ob * self.block + lane, self.orow, self.ocol)
+        shape = [int(d) for d in self.out.shape]  # type: ignore[arg-type]
+        spatial = (self.orow, self.ocol) if len(shape) == 4 else (self.ocol,)
+        index = (self.on, self.ob * self.block + lane, *spatial)
         element = self.access.element(self.out, index, ranges)
         self.finish = Vectorizer(lane, self.block, ranges).expr(element)
-        self.marker = marker
+        self.marker, self.laborious = marker, laborious(self.finish)
         start = [substitute(i, {lane: wrap(0)}) for i in index]
-        shape = [int(d) for d in self.out.shape]  # type: ignore[arg-type]
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
 
     def _output(
         self,
         mm: Buffer,
+        half: Buffer,
         first: Expr,
         count: Expr,
         block0: Expr,
         blocks: Expr,
         stride: int,
         m_block: Expr,
+        base: Expr | int = 0,
     ) -> Stmt:
         """Transforms ``count`` tiles of ``blocks`` output blocks from ``block0`` on back."""
-        b, i, t = Var("b"), Var("i"), Var("t")
-        n, th, tw = Var("n"), Var("th"), Var("tw")
-        per = self.tiles_high * self.tiles_wide
-        row, col, at = Var("row"), Var("col"), Var("at")
-        per_point = self.tile.blocks if mm.scope == "scratch" else self.out_blocks
-        gap = per_point * stride * self.block
-        origin = ((m_block + b) * stride + i) * self.block
-        lets: list[tuple[Var, Expr]] = []
-        side = self.m + 2
-        cells: list[list[Expr]] = []
-        for r in range(side):
-            line: list[Expr] = []
-            for c in range(side):
-                cell = Var(f"m{r}{c}", mm.dtype, self.block)
-                lets.append((cell, mm.load(at + (r * side + c) * gap, self.block)))
-                line.append(cell)
-            cells.append(line)
-        half = self._apply_columns(self.a_t, cells, lets, "g")
-        whole = self._apply_rows(self.a_t, half, lets, "h")
-        inside = logical_and(row + self.m <= self.out_height, col + self.m <= self.out_width)
-        block = block0 + b
-        plain = seq(*self._stores(whole, n, block, row, col, lambda r, c, s: s))
-        full = self.out_height % self.m == 0 and self.out_width % self.m == 0
-        guarded = seq(*self._stores(
-            whole, n, block, row, col,
-            lambda r, c, s: If(logical_and(row + r < self.out_height, col + c < self.out_width), s),
-        ))  # fmt: skip
-        stores = plain if full else If(inside, plain, guarded)
-        body: Stmt = Let(at, origin, _bound(lets, stores))
-        body = Let(row, th * self.m, Let(col, tw * self.m, body))
-        body = Let(th, t % per // self.tiles_wide, Let(tw, t % self.tiles_wide, body))
-        body = Let(t, first + i, Let(n, t // per, body))
-        return For(b, 0, blocks, For(i, 0, count, body))
+        b, i, row, col, at = Var("b"), Var("i"), Var("row"), Var("col"), Var("at")
+        gap = self._blocks_in(mm) * stride * self.block
 
-    def _stores(
+        def one(n: Var, th: Var, tw: Var) -> Stmt:
+            back = self._transform_out(
+                lambda p, q: mm.load(at + (wrap(p) * self.cols.points + q) * gap, self.block),
+                half, lambda r, c, x: self._store(x, n, block0 + b, row + r, col + c), row, col,
+            )  # fmt: skip
+            origin = ((m_block + b) * stride + base + i) * self.block
+            down, across = th * self.rows.m, tw * self.cols.m
+            return Let(at, origin, Let(row, down, Let(col, across, back)))
+
+        return For(b, 0, blocks, For(i, 0, count, self._per_tile(first, i, one)))
+
+    def _transform_out(
         self,
-        whole: list[list[Expr]],
-        n: Expr,
-        block: Expr,
+        cell: Callable[..., Expr],
+        half: Buffer,
+        store: Callable[[int | Expr, int | Expr, Expr], Stmt],
         row: Var,
         col: Var,
-        guard: Callable[[int, int, Stmt], Stmt],
-    ) -> list[Stmt]:
-        stores = []
-        for r, line in enumerate(whole):
-            for c, value in enumerate(line):
-                where = {self.on: n, self.ob: block, self.orow: row + r, self.ocol: col + c}
-                element = swap(self.finish, self.marker, value)
-                element = readdressed(substitute(element, where))
-                at = simplify(substitute(self.at, where))
-                stores.append(guard(r, c, self.place.buffer.store(at, element)))
-        return stores
+    ) -> Stmt:
+        rows, cols = self.rows, self.cols
+        height, width = self.result.height, self.result.width
+        if cols.plain:
+            line = [cell(p, 0) for p in range(rows.points)]
+            return self._finished(rows, line, half, row, height, lambda r, x: store(r, 0, x))
+        if rows.plain:
+            line = [cell(0, q) for q in range(cols.points)]
+            return self._finished(cols, line, half, col, width, lambda c, x: store(0, c, x))
+        q, r = Var("q"), Var("r")
+        down = self._mapped(
+            rows.a, [cell(p, q) for p in range(rows.points)],
+            [self._into(half, (q + i * cols.points) * self.block) for i in range(rows.m)],
+        )  # fmt: skip
+        line = [
+            half.load((r * cols.points + j) * self.block, self.block) for j in range(cols.points)
+        ]
+        across = self._finished(cols, line, half, col, width, lambda c, x: store(r, c, x))
+        last: Expr = wrap(rows.m)
+        if height % rows.m:
+            last = minimum(wrap(height) - row, rows.m)
+        return seq(For(q, 0, cols.points, down), For(r, 0, last, across))
+
+    def _finished(
+        self,
+        along: Axis,
+        line: Sequence[Expr],
+        half: Buffer,
+        start: Var,
+        extent: int,
+        store: Callable[[int | Expr, Expr], Stmt],
+    ) -> Stmt:
+        """Results along one axis through the epilogue, those past the image's end left out."""
+        whole = extent % along.m == 0
+        if self.laborious:  # one copy of a long epilogue, results through memory
+            sinks = [self._into(half, wrap(self.line_at + i * self.block)) for i in range(along.m)]
+            i, value = Var("i"), Var("y", self.anchor.dtype, self.block)
+            count: Expr = wrap(along.m) if whole else minimum(wrap(extent) - start, along.m)
+            kept = half.load(i * self.block + self.line_at, self.block)
+            loop = For(i, 0, count, Let(value, kept, store(i, value)))
+            return seq(self._mapped(along.a, line, sinks), loop)
+
+        def sink(i: int, careful: bool) -> Callable[[Expr], Stmt]:
+            if careful:
+                return lambda value: If(start + i < extent, store(i, value))
+            return lambda value: store(i, value)
+
+        plain = self._mapped(along.a, line, [sink(i, False) for i in range(along.m)])
+        if whole:
+            return plain
+        edge = self._mapped(along.a, line, [sink(i, True) for i in range(along.m)])
+        return If(start + along.m <= extent, plain, edge)
+
+    def _store(self, value: Expr, n: Expr, block: Expr, row: Expr, col: Expr) -> Stmt:
+        where = {self.on: n, self.ob: block, self.orow: row, self.ocol: col}
+        element = swap(self.finish, self.marker, value)
+        element = readdressed(substitute(element, where))
+        return self.place.buffer.store(simplify(substitute(self.at, where)), element)
 
 
-def _bound(lets: list[tuple[Var, Expr]], body: Stmt) -> Stmt:
-    for var, value in reversed(lets):
-        body = Let(var, value, body)
-    return body
-
-
-def tiles_of(height: int, width: int, m: int) -> int:
-    return prod(-(-n // m) for n in (height, width))
+def tiles_of(height: int, width: int, rows: Axis, cols: Axis) -> int:
+    return -(-height // rows.m) * -(-width // cols.m)

@@ -21,6 +21,7 @@ from ixion.te.expr import Const, Expr, binary, intrinsic
 Array = np.ndarray[Any, np.dtype[Any]]
 Row = tuple[Fraction, ...]
 Matrix = tuple[Row, ...]
+Algorithm = tuple[Matrix, Matrix, Matrix]
 # In order of use, the last point at infinity.  Signed pairs share most of their work; powers of
 # these are exact in binary and stay small, which keeps rounding errors at 1e-6 to 6e-6 of the
 # largest output for all sizes in use.
@@ -59,20 +60,20 @@ class Axis:
 
 @cache
 def axis(m: int, taps: int, step: int) -> Axis:
-    """The algorithm for ``m`` outputs of a ``taps``-tap window that moves by ``step`` (1 or 2)."""
-    if step == 1 or taps == 1:
-        return Axis(m, taps, step, *_spread(*_toom_cook(m, taps), 0, step, step * (m - 1) + taps, 1))
+    """The algorithm for ``m`` outputs of a window of ``taps`` that moves by ``step``.
+
+    ``step`` is 1, or 2 with at least 2 taps.
+    """
+    if step == 1:
+        return Axis(m, taps, step, *_toom_cook(m, taps))
     side = step * (m - 1) + taps
-    even = _toom_cook(m, (taps + 1) // 2)
-    odd = _toom_cook(m, taps // 2)
-    a0, g0, b0 = _spread(*even, 0, 2, side, taps)
-    a1, g1, b1 = _spread(*odd, 1, 2, side, taps)
-    return Axis(
-        m, taps, step, tuple(x + y for x, y in zip(a0, a1, strict=True)), g0 + g1, b0 + b1
-    )
+    a0, g0, b0 = _spread(_toom_cook(m, (taps + 1) // 2), 0, side, taps)
+    a1, g1, b1 = _spread(_toom_cook(m, taps // 2), 1, side, taps)
+    a = tuple(x + y for x, y in zip(a0, a1, strict=True))
+    return Axis(m, taps, step, a, g0 + g1, b0 + b1)
 
 
-def _toom_cook(m: int, taps: int) -> tuple[Matrix, Matrix, Matrix]:
+def _toom_cook(m: int, taps: int) -> Algorithm:
     n = m + taps - 1
     if taps == 1:
         unit = tuple(tuple(Fraction(int(i == j)) for j in range(m)) for i in range(m))
@@ -86,25 +87,18 @@ def _toom_cook(m: int, taps: int) -> tuple[Matrix, Matrix, Matrix]:
     return a, g, (*rows, _coefficients(points, n))
 
 
-def _spread(
-    a: Matrix, g: Matrix, b: Matrix, first: int, step: int, side: int, taps: int
-) -> tuple[Matrix, Matrix, Matrix]:
-    """The algorithm on inputs and taps ``first``, ``first + step``, ... of longer ones."""
-    if step == 1:
-        return a, g, b
-    apart = step if taps > 1 else 1
+def _spread(algorithm: Algorithm, first: int, side: int, taps: int) -> Algorithm:
+    """The algorithm on every second input and tap, from ``first`` on, of longer lines."""
+    a, g, b = algorithm
     return (
-        a,
-        tuple(_placed(row, first if taps > 1 else 0, apart, taps) for row in g),
-        tuple(_placed(row, first, step, side) for row in b),
-    )
+        a, tuple(_placed(row, first, taps) for row in g),
+        tuple(_placed(row, first, side) for row in b),
+    )  # fmt: skip
 
 
-def _placed(row: Row, first: int, step: int, size: int) -> Row:
+def _placed(row: Row, first: int, size: int) -> Row:
     out = [Fraction(0)] * size
-    for i, v in enumerate(row):
-        if v:
-            out[first + i * step] = v
+    out[first : first + 2 * len(row) : 2] = row
     return tuple(out)
 
 
@@ -125,12 +119,11 @@ def _coefficients(roots: Sequence[Fraction], size: int) -> Row:
 
 
 def transformed_weights(weight: Array, rows: Axis, cols: Axis) -> Array:
-    """``(O, I, kh, kw)`` as ``(points, O, I)``, computed in float64."""
+    """``(O, I, kh, kw)`` as ``(O, I, points)``, computed in float64."""
     g, h = (np.array([[float(v) for v in row] for row in x.g]) for x in (rows, cols))
     outs, ins, kh, kw = weight.shape
     flat = weight.reshape(outs * ins, kh * kw).astype(np.float64)
-    out = np.kron(g, h) @ flat.T
-    return out.astype(weight.dtype).reshape(-1, outs, ins)
+    return (flat @ np.kron(g, h).T).astype(weight.dtype).reshape(outs, ins, -1)
 
 
 Name = Callable[[Expr], Expr]

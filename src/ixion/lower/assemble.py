@@ -10,6 +10,7 @@ from typing import Any
 from ixion.base.target import Target
 from ixion.ir import Call, Function
 from ixion.lower.account import account
+from ixion.lower.barriers import needed_barriers, spread_lifetimes
 from ixion.lower.join import join_copies, join_results, lifetimes
 from ixion.lower.lower import Lowering, PlannedStep
 from ixion.lower.memory import plan
@@ -48,11 +49,13 @@ def assemble(
     lowering.steps = join_copies(lowering.steps, lowering.results)
     lifetimes(lowering.steps, lowering.results)
     join_results(lowering.steps)
+    spread_lifetimes(lowering.steps)
     arena = plan(lowering.storages)
     kernels: dict[str, Kernel] = {}
     steps: list[Step] = []
     hosts: list[HostStep] = []
-    steps.extend(_step(planned, kernels, hosts) for planned in lowering.steps)
+    for planned, barrier in zip(lowering.steps, needed_barriers(lowering.steps), strict=True):
+        steps.append(_step(planned, barrier, kernels, hosts))
     outputs = [
         TensorSpec(n, v.shape, v.dtype) for n, v in zip(output_names, lowering.results, strict=True)
     ]
@@ -94,7 +97,9 @@ def _slot(storage: Storage) -> Slot:
     return Slot(root.kind, root.index, at)
 
 
-def _step(planned: PlannedStep, kernels: dict[str, Kernel], hosts: list[HostStep]) -> Step:
+def _step(
+    planned: PlannedStep, barrier: bool, kernels: dict[str, Kernel], hosts: list[HostStep]
+) -> Step:
     slots = tuple(_slot(s) for s in planned.places)
     if planned.host is not None:
         hosts.append(_host_step(planned.host, planned.reads, planned.writes))
@@ -103,7 +108,7 @@ def _step(planned: PlannedStep, kernels: dict[str, Kernel], hosts: list[HostStep
     symbol = f"ix_{kernel_key(planned.kernel)[:32]}"
     kernels.setdefault(symbol, planned.kernel)
     return Step(
-        "call", symbol, slots, planned.kernel.tasks, label=planned.label, cost=_cost(planned)
+        "call", symbol, slots, planned.kernel.tasks, barrier, planned.label, _cost(planned)
     )
 
 

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ixion import op
+from ixion.base.target import Target
+from ixion.ir import Function, IRModule, Tuple, const, var
+from ixion.lower.assemble import assemble
+from ixion.lower.barriers import needed_barriers
+from ixion.transform.form_kernels import FormKernels
+from ixion.transform.pass_infra import Sequential
+from ixion.transform.plan_layouts import PlanLayouts
+
+
+def lowered(params: list[Any], body: Any) -> Any:
+    module = IRModule.from_expr(Function(params, body))
+    module = Sequential([FormKernels(), PlanLayouts(target="avx2")])(module)
+    names = [p.name_hint for p in params]
+    outputs = ["y", "z"][: len(body.fields) if isinstance(body, Tuple) else 1]
+    return assemble(module["main"], Target.parse("avx2"), names, outputs)
+
+
+def product(x: Any, size: int) -> Any:
+    rows = x.type_annotation.shape[1] if hasattr(x, "type_annotation") else 8
+    return op.call("nn.dense", x, const(np.ones((size, rows), np.float32)))
+
+
+def test_a_chain_waits_at_every_step() -> None:
+    x = var("x", shape=(4, 8))
+    made = lowered([x], op.call("nn.softmax", product(product(x, 8), 8)))
+    assert all(step.barrier for step in made.program.steps)
+
+
+def test_branches_run_side_by_side() -> None:
+    x = var("x", shape=(4, 8))
+    body = Tuple([op.call("nn.softmax", product(x, 8)), op.call("nn.softmax", product(x, 8))])
+    steps = lowered([x], body).lowering.steps
+    needed = needed_barriers(steps)
+    for before, after, wait in zip(steps, steps[1:], needed, strict=False):
+        written = {v.storage.root()[0] for v in before.writes}
+        if written & {s.root()[0] for s in after.places}:
+            assert wait
+    assert not all(needed)
+
+
+def test_parts_of_a_concatenation_run_side_by_side() -> None:
+    x, y = var("x", shape=(1, 8, 4, 4)), var("y", shape=(1, 8, 4, 4))
+    joined = op.call("concatenate", Tuple([x, y]), axis=1)
+    made = lowered([x, y], op.call("nn.relu", joined))
+    assert [step.barrier for step in made.program.steps][:-1] == [False] * (
+        len(made.program.steps) - 1
+    )
+
+
+def test_memory_that_is_reused_is_waited_for() -> None:
+    x = var("x", shape=(4, 8))
+    made = lowered([x], op.call("nn.softmax", product(op.call("nn.softmax", product(x, 8)), 8)))
+    steps = made.lowering.steps
+    needed = needed_barriers(steps)
+    places = [{(s.root()[0].offset, s.root()[0].kind) for s in step.places} for step in steps]
+    for i, wait in enumerate(needed[:-1]):
+        shared = {p for p in places[i] & places[i + 1] if p[1] == "arena"}
+        assert wait or not shared
