@@ -67,6 +67,9 @@ class CompiledExecutable(Executable):
         self.run_flat = native.run_flat  # type: ignore[method-assign]
         self._input_names = tuple(s.name for s in self.inputs)
         self._output_names = tuple(s.name for s in self.outputs)
+        single = native.single_runner()
+        if single is not None:
+            self.run = single  # type: ignore[method-assign, assignment]
 
     def run(self, values: Mapping[str, object]) -> dict[str, Array]:
         # As in the base class; every microsecond here is one of each run of a small model.
