@@ -212,6 +212,7 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Prog
     """
     from ixion.driver.build import objects_of
     from ixion.lower.assemble import assemble
+    from ixion.runtime.arena import give_back
     from ixion.transform.verify import VerifyInstrument
 
     instruments = [VerifyInstrument()] if options.verify else []
@@ -222,6 +223,8 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Prog
     function = module["main"]
     ins, outs = interface(module, function)
     names = [s.name for s in ins], [s.name for s in outs]
+    if consume:  # weights that passes replaced are free, but still the process's
+        give_back()
     assembled = assemble(function, options.target, *names, consume=consume)
     program = assembled.program
     program.objects = objects_of(assembled.kernels, options.target)

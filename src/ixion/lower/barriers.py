@@ -17,6 +17,7 @@ from ixion.op.typed import op_name
 if TYPE_CHECKING:
     from ixion.lower.lower import PlannedStep
 
+MOST = 64  # pieces of memory that a step is compared with: keeps the work linear
 Piece = tuple[object, int, int, object]  # a memory, first byte, end, and the concatenation
 
 
@@ -50,7 +51,10 @@ def needed_barriers(steps: Sequence[PlannedStep]) -> list[bool]:
     for number, step in enumerate(steps):
         reads, writes = _touched(step)
         alone = step.host is not None
-        if number and (alone or _meet(writes, read) or _meet((*reads, *writes), written)):
+        full = len(read) + len(written) > MOST
+        if number and (
+            alone or full or _meet(writes, read) or _meet((*reads, *writes), written)
+        ):
             read, written = [], []
         elif number:
             needed[number - 1] = steps[number - 1].host is not None

@@ -18,7 +18,7 @@ from ixion.runtime.arena import allocate, give_back
 from ixion.runtime.program import aligned
 
 Array = np.ndarray[Any, np.dtype[Any]]
-GIVE_BACK = 32 << 20  # bytes freed after which the heap is trimmed
+GIVE_BACK = 8 << 20  # bytes freed after which the heap is trimmed
 BLOCK = 16 << 20  # bytes taken from the system at a time; what is not written costs nothing
 
 
