@@ -24,6 +24,11 @@ def test_random_networks(tmp_path: Path) -> None:
     run(0, 9, tmp_path)
 
 
+def test_channel_factor_beside_a_transposed_value(tmp_path: Path) -> None:
+    """A value of one lane each joins vectors that a transposition left in registers."""
+    run(1014, 1, tmp_path)
+
+
 @pytest.mark.slow
 def test_many_random_networks(tmp_path: Path) -> None:
     run(1000, 300, tmp_path)

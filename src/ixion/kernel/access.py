@@ -247,6 +247,8 @@ class Vectorizer:
             return broadcast(expr, self.width)
         if isinstance(expr, Load):
             return self._load(expr)
+        if isinstance(expr, Broadcast):  # beside a vector already in registers
+            return self.expr(expr.a)
         return expr.rebuild([self.expr(c) for c in expr.children()])
 
     def _load(self, load: Load) -> Expr:

@@ -229,11 +229,13 @@ class Intrinsic(Expr):
 
 
 class Broadcast(Expr):
-    """A scalar in every lane."""
+    """A scalar in every lane; raises TypeError for a vector."""
 
     __slots__ = ("a",)
 
     def __init__(self, a: Expr, lanes: int) -> None:
+        if a.lanes != 1:
+            raise TypeError(f"te: a broadcast takes a scalar, not {a.lanes} lanes")
         self.a = a
         self.dtype, self.lanes = a.dtype, lanes
 
