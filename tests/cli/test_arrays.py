@@ -120,6 +120,19 @@ def test_broken_npz(tmp_path: Path, content: bytes) -> None:
         arrays.read_npz(path)
 
 
+@pytest.mark.parametrize(("field", "value"), [(6, 1), (8, 99)], ids=["encrypted", "compression"])
+def test_npz_that_zipfile_does_not_support(tmp_path: Path, field: int, value: int) -> None:
+    path = tmp_path / "in.npz"
+    np.savez(path, x=ONE)
+    content = bytearray(path.read_bytes())
+    # The same field stands two bytes further on in the central directory.
+    content[content.find(b"PK\3\4") + field] = value
+    content[content.find(b"PK\1\2") + field + 2] = value
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"not a readable \.npz"):
+        arrays.read_npz(path)
+
+
 def test_truncated_or_damaged_npz(tmp_path: Path) -> None:
     path = tmp_path / "in.npz"
     np.savez(path, x=np.arange(1000.0))

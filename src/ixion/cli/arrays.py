@@ -23,7 +23,9 @@ from ixion.base.errors import InputError, nearest
 Array = np.ndarray[Any, Any]
 Side = Literal["in", "out"]
 
-_BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
+# What zipfile and numpy raise on damage; RuntimeError is an encrypted entry, and as the base of
+# NotImplementedError also a compression method that zipfile does not know.
+_BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, RuntimeError)
 
 
 def read_npz(path: Path) -> dict[str, Array]:

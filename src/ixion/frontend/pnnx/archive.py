@@ -22,9 +22,10 @@ from ixion.frontend.pnnx.param import Operator, Shape
 #: Names that are compared with a missing one.
 _MOST_NAMES = 5000
 _HINT = "the .bin is truncated or belongs to another .param; copy or export both again"
-#: What zipfile raises on bytes that are no zip.
+#: What zipfile raises on bytes that are no zip; RuntimeError is an encrypted entry, and as the base
+#: of NotImplementedError also a compression method that zipfile does not know.
 _ZIP_ERRORS = (
-    zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError, OverflowError,
+    zipfile.BadZipFile, EOFError, OSError, ValueError, OverflowError,
     RuntimeError, zlib.error, UnicodeDecodeError, IndexError, KeyError,
 )  # fmt: skip
 
