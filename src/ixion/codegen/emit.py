@@ -17,7 +17,7 @@ from ixion.codegen.emit_expr import Expressions, register_index
 from ixion.codegen.emit_types import is_small_float, scalar_type
 from ixion.codegen.emit_writer import Writer
 from ixion.te.expr import Cast
-from ixion.te.stmt import Fault, For, If, Kernel, Let, Seq, Stmt, Store
+from ixion.te.stmt import Fault, For, If, Kernel, Let, Prefetch, Seq, Stmt, Store
 
 _PLAIN_NAME = re.compile(r"[A-Za-z$._][A-Za-z0-9$._]*\Z")
 _Work = Iterator[Stmt]  # a statement being emitted; yields the statements inside it
@@ -127,6 +127,8 @@ class _Function:
             yield from self._for(stmt)
         elif isinstance(stmt, If):
             yield from self._if(stmt)
+        elif isinstance(stmt, Prefetch):
+            self.expressions.memory.prefetch(stmt.buffer, self.expressions.linear(stmt.index))
         elif isinstance(stmt, Fault):
             self._fault(stmt)
         else:

@@ -211,6 +211,12 @@ class Memory:
             f" {wide} zeroinitializer)"
         )
 
+    def prefetch(self, buffer: Buffer, index: Linear) -> None:
+        """Asks for a line in the second-level cache; one not mapped is ignored by the CPU."""
+        self.writer.declare("void", "llvm.prefetch.p0", "ptr", "i32", "i32", "i32")
+        address = self.indices.address(buffer, index)
+        self.writer.effect(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
+
     def store(
         self, buffer: Buffer, index: Linear, value: str, lanes: int, count: str | None
     ) -> None:

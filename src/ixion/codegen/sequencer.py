@@ -10,6 +10,7 @@ from __future__ import annotations
 from ixion.base.abi import RunWord, Status, StepWord
 from ixion.base.target import Target
 from ixion.codegen import sequencer_walk as walk
+from ixion.codegen.float_mode import float_mode_text
 from ixion.codegen.sequencer_team import team_text, team_walk
 from ixion.codegen.sequencer_wait import waiting_text
 from ixion.codegen.sequencer_writer import FunctionText
@@ -23,7 +24,7 @@ def sequencer_text(target: Target) -> str:
 
     Raises CodegenError for a machine whose futex call is not known.
     """
-    parts = [waiting_text(target), walk.support_text(), team_text()]
+    parts = [float_mode_text(target), waiting_text(target), walk.support_text(), team_text()]
     for suffix in ("", "_profiled"):
         profiled = bool(suffix)
         parts += [_entry(suffix), _alone(suffix, profiled), team_walk(suffix, profiled)]
@@ -33,6 +34,7 @@ def sequencer_text(target: Target) -> str:
 def _entry(suffix: str) -> str:
     """A run that begins forgets what stopped the one before."""
     f = FunctionText(f"i64 @ix_run{suffix}(ptr %run)")
+    mode = f.op("call i64 @flush()")
     pool = f.load("ptr", "%run", RunWord.POOL)
     step = f.load("i64", "%run", RunWord.STEP)
     f.branch(f.compare("eq", step, 0), "begin", "choose")
@@ -43,11 +45,15 @@ def _entry(suffix: str) -> str:
     f.label("choose")
     f.branch(f.compare("eq", pool, "null", "ptr"), "alone", "team")
     f.label("alone")
-    f.do(f"ret i64 {f.op(f'tail call i64 @alone{suffix}(ptr %run)')}")
+    alone = f.op(f"call i64 @alone{suffix}(ptr %run)")
+    f.do(f"call void @restore(i64 {mode})")
+    f.do(f"ret i64 {alone}")
     f.label("team")
     worker = f.load("ptr", "%run", RunWord.WORKERS)
     arguments = f"ptr %run, ptr {worker}, ptr {pool}, i64 0, i64 0, i64 {step}"
-    f.do(f"ret i64 {f.op(f'tail call i64 @team{suffix}({arguments})')}")
+    together = f.op(f"call i64 @team{suffix}({arguments})")
+    f.do(f"call void @restore(i64 {mode})")
+    f.do(f"ret i64 {together}")
     return f.text()
 
 

@@ -422,6 +422,7 @@ def _depart() -> str:
 def _worker() -> str:
     """Function `ix_worker(pool)`: serve runs until the pool's QUIT word is set."""
     f = FunctionText("i64 @ix_worker(ptr %pool)", {"epoch": "i32"})
+    f.do("call i64 @flush()")
     f.set("epoch", f.load("i32", "%pool", PoolWord.EPOCH, "acquire"))
     f.jump("join")
     f.label("idle")

@@ -28,11 +28,13 @@ from ixion.kernel.tile import (
 )
 from ixion.te.expr import Expr, Intrinsic, Var, minimum, substitute, wrap
 from ixion.te.simplify import simplify
-from ixion.te.stmt import Buffer, For, If, Kernel, Stmt, seq, unroll
+from ixion.te.stmt import Buffer, For, If, Kernel, Prefetch, Stmt, seq, unroll
 from ixion.te.tensor import Tensor
 
 UNROLL = 4
 CHUNK_ROWS = 128
+LEAST_TASKS = 16
+KEPT = 256 << 10  # bytes of weights that are in the cache already when a kernel comes to them
 LINE, SETS, WAYS = 64, 64, 8  # the first-level cache of current CPUs
 # Intrinsics of one or two instructions.
 _SHORT = frozenset(("fma", "neg", "abs", "sqrt", "not"))
@@ -75,8 +77,21 @@ def _sets_apart(stride: int) -> int:
 
 def chunk_rows(rows: int, tile: TileShape) -> int:
     """Rows of one task: whole tiles, chunks of nearly equal size."""
+    return _even_chunk(rows, -(-rows // CHUNK_ROWS), tile)
+
+
+def dense_chunk(target: Target, rows: int, depth: int, groups: int, tile: TileShape) -> int:
+    """Rows of a task whose weights come from memory: as many as the near cache can hold.
+
+    All weights pass through the cache once for each chunk of rows.
+    """
+    most = max(CHUNK_ROWS, target.l2 // 2 // (4 * depth))
+    chunks = max(-(-rows // most), min(-(-LEAST_TASKS // groups), -(-rows // CHUNK_ROWS)))
+    return _even_chunk(rows, chunks, tile)
+
+
+def _even_chunk(rows: int, chunks: int, tile: TileShape) -> int:
     tiles = -(-rows // tile.pixels)
-    chunks = -(-rows // CHUNK_ROWS)
     return min(rows, -(-tiles // chunks) * tile.pixels)
 
 
@@ -140,26 +155,40 @@ class DenseNest:
         """Tiles over ``length`` rows from ``shift`` on; equal ones become a loop."""
         sizes = even_tiles(length, self.tile.pixels)
         parts: list[Stmt] = []
-        at = 0
+        at = done = 0
         for size in sorted(set(sizes), reverse=True):
             run, i = sizes.count(size), Var("tile")
-            if run == 1:
-                parts.append(self._tile(simplify(shift + at), size))
-            else:
-                parts.append(For(i, 0, run, self._tile(simplify(shift + i * size + at), size)))
-            at += run * size
+            number = wrap(done) if run == 1 else i + done
+            start = simplify(shift + (wrap(at) if run == 1 else i * size + at))
+            tile = self._tile(start, size, number, len(sizes))
+            parts.append(tile if run == 1 else For(i, 0, run, tile))
+            at, done = at + run * size, done + run
         return seq(*parts)
 
-    def _tile(self, row: Expr, size: int) -> Stmt:
+    def _tile(self, row: Expr, size: int, number: Expr, tiles: int) -> Stmt:
         k, u = Var("k"), Var("u")
         full = self.depth // UNROLL * UNROLL
         parts: list[Stmt] = [self.acc.clear()]
         if full:
-            step = unroll(u, UNROLL, self._step(row, size, k, u))
+            ahead = self._ahead(k, number, tiles)
+            step = seq(*ahead, unroll(u, UNROLL, self._step(row, size, k, u)))
             parts.append(For(k, 0, full, step, step=UNROLL))
         if self.depth > full:
             parts.append(For(k, full, self.depth, self._step(row, size, k, wrap(0))))
         return seq(*parts, self._finish(row, size))
+
+    def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
+        """Asks for the next group's weights, each tile of rows for a part of them."""
+        if 4 * self.weight_size <= KEPT or self.groups == 1:
+            return []
+        line = LINE // dtypes.itemsize(self.weights.dtype)
+        panel = self.depth * self.tile.blocks * self.lanes
+        lines = -(-panel // line)  # of the next group
+        each = -(-lines // (tiles * (self.depth // UNROLL)))
+        group = minimum(self.group + 1, self.groups - 1)
+        done = number * (self.depth // UNROLL * each * line) + k * (each * line // UNROLL)
+        at = simplify(group * panel + done)
+        return [Prefetch(self.weights, at + i * line) for i in range(each)]
 
     def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
         wide = self.tile.blocks * self.lanes

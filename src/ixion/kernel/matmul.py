@@ -115,6 +115,9 @@ class MatmulNest(DenseNest):
 
     # Rows.
 
+    def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
+        return []  # the packed columns are in the cache
+
     def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
         inside = row - self.batch * self.each
         return multiply_step(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand
-from ixion.kernel.dense import DenseNest, chunk_rows, dense_tile
+from ixion.kernel.dense import DenseNest, dense_chunk, dense_tile
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Pack, Place, Schedule, layout_pack, register_schedule
@@ -58,6 +58,7 @@ class Dense(Schedule):
         depth = shape_of(head.args[0])[-1]
         lanes = self.target.lanes("float32")
         tile = dense_tile(self.target, lanes, rows, -(-columns // lanes), depth)
+        groups = -(-(-(-columns // lanes)) // tile.blocks)
         access, buffers = Access(), []
         for i, t in enumerate(self.group.inputs):
             buffers.append(Buffer(f"in{i}", t.dtype))
@@ -66,7 +67,7 @@ class Dense(Schedule):
         place = Operand(Buffer("out", outputs[0].dtype), out)
         nest = DenseNest(
             rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0], place,
-            access, anchor, chunk_rows(rows, tile),
+            access, anchor, dense_chunk(self.target, rows, depth, groups, tile),
         )  # fmt: skip
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
         key = f"dense:{tile.blocks}:{lanes}"

@@ -109,6 +109,18 @@ class If(Stmt):
         self.cond, self.then, self.orelse = cond, then, orelse
 
 
+class Prefetch(Stmt):
+    """A hint that the line of element ``index`` will be read soon; no effect on any value.
+
+    Nothing is read: the element may lie past the end of the buffer.
+    """
+
+    __slots__ = ("buffer", "index")
+
+    def __init__(self, buffer: Buffer, index: Expr) -> None:
+        self.buffer, self.index = buffer, index
+
+
 class Fault(Stmt):
     """Ends the kernel with a nonzero code and records ``index`` (a data-dependent value)."""
 

@@ -23,7 +23,7 @@ from ixion.te.expr import (
     Shuffle,
     Var,
 )
-from ixion.te.stmt import Buffer, Fault, For, If, Kernel, Let, Seq, Stmt, Store
+from ixion.te.stmt import Buffer, Fault, For, If, Kernel, Let, Prefetch, Seq, Stmt, Store
 
 _SYMBOL = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "floormod": "%",
@@ -111,6 +111,8 @@ def _lines(stmt: Stmt, n: _Names, indent: str) -> list[str]:
         if stmt.orelse is not None:
             lines += [f"{indent}else:", *_lines(stmt.orelse, n, deeper)]
         return lines
+    if isinstance(stmt, Prefetch):
+        return [f"{indent}prefetch {n.of(stmt.buffer)}[{expr_text(stmt.index, n)}]"]
     if isinstance(stmt, Fault):
         return [f"{indent}fault {stmt.code} at {expr_text(stmt.index, n)}"]
     raise TypeError(f"te: no text for {type(stmt).__name__}")
