@@ -34,6 +34,7 @@ from ixion.te.tensor import Tensor
 UNROLL = 4
 CHUNK_ROWS = 128
 LEAST_TASKS = 16
+LEAST_PART = 512  # of the depth, in a kernel of its own
 KEPT = 256 << 10  # bytes of weights that are in the cache already when a kernel comes to them
 LINE, SETS, WAYS = 64, 64, 8  # the first-level cache of current CPUs
 # Intrinsics of one or two instructions.
@@ -90,6 +91,22 @@ def dense_chunk(target: Target, rows: int, depth: int, groups: int, tile: TileSh
     return _even_chunk(rows, chunks, tile)
 
 
+def depth_parts(
+    target: Target, rows: int, depth: int, columns: int, lanes: int
+) -> list[tuple[int, int]]:
+    """The depth in parts for which the operand's rows fit the near cache, one kernel each.
+
+    Otherwise the rows would be cut and all weights read again for each piece; sums wait in the
+    cache meanwhile, so this needs few enough of them.
+    """
+    near = target.l2 // 2
+    parts = min(-(-4 * rows * depth // near), depth // LEAST_PART)
+    if rows == 1 or parts < 2 or 4 * rows * -(-columns // lanes) * lanes > near:
+        return [(0, depth)]
+    size = -(-depth // parts // UNROLL) * UNROLL
+    return [(at, min(at + size, depth)) for at in range(0, depth, size)]
+
+
 def _even_chunk(rows: int, chunks: int, tile: TileShape) -> int:
     tiles = -(-rows // tile.pixels)
     return min(rows, -(-tiles // chunks) * tile.pixels)
@@ -111,9 +128,13 @@ class DenseNest:
     access: Access
     anchor: Tensor
     chunk_rows: int
+    # Which part of the depth, and where the sums of the parts before and after it are kept.
+    span: tuple[int, int] | None = None
+    partial: Buffer | None = None
     acc: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:
+        self.begin, self.end = self.span or (0, self.depth)
         self.acc = Accumulators.make("acc", self.tile, self.lanes, self.anchor.dtype)
         self.group, self.chunk = Var("group"), Var("chunk")
         self.blocks = -(-self.columns // self.lanes)
@@ -167,27 +188,49 @@ class DenseNest:
 
     def _tile(self, row: Expr, size: int, number: Expr, tiles: int) -> Stmt:
         k, u = Var("k"), Var("u")
-        full = self.depth // UNROLL * UNROLL
-        parts: list[Stmt] = [self.acc.clear()]
-        if full:
+        full = self.begin + (self.end - self.begin) // UNROLL * UNROLL
+        parts: list[Stmt] = [self.acc.clear() if self.begin == 0 else self._resume(row, size)]
+        if full > self.begin:
             ahead = self._ahead(k, number, tiles)
             step = seq(*ahead, unroll(u, UNROLL, self._step(row, size, k, u)))
-            parts.append(For(k, 0, full, step, step=UNROLL))
-        if self.depth > full:
-            parts.append(For(k, full, self.depth, self._step(row, size, k, wrap(0))))
-        return seq(*parts, self._finish(row, size))
+            parts.append(For(k, self.begin, full, step, step=UNROLL))
+        if self.end > full:
+            parts.append(For(k, full, self.end, self._step(row, size, k, wrap(0))))
+        last = self.end == self.depth
+        return seq(*parts, self._finish(row, size) if last else self._pause(row, size))
+
+    def _partial_at(self, row: Expr, number: int) -> Expr:
+        wide = self.tile.blocks * self.lanes
+        return simplify((self.group * self.rows + row) * wide + number * self.lanes)
+
+    def _resume(self, row: Expr, size: int) -> Stmt:
+        """Goes on from the sums of the parts before."""
+        assert self.partial is not None
+        kept = [
+            self.partial.load(self._partial_at(row, i), self.lanes)
+            for i in range(size * self.tile.blocks)
+        ]
+        return seq(*(self.acc.buffer.store(i, value) for i, value in enumerate(kept)))
+
+    def _pause(self, row: Expr, size: int) -> Stmt:
+        """Keeps the sums for the next part."""
+        assert self.partial is not None
+        return seq(*(
+            self.partial.store(self._partial_at(row, i), self.acc.buffer.load(i))
+            for i in range(size * self.tile.blocks)
+        ))  # fmt: skip
 
     def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
         """Asks for the next group's weights, each tile of rows for a part of them."""
         if 4 * self.weight_size <= KEPT or self.groups == 1:
             return []
         line = LINE // dtypes.itemsize(self.weights.dtype)
-        panel = self.depth * self.tile.blocks * self.lanes
-        lines = -(-panel // line)  # of the next group
-        each = -(-lines // (tiles * (self.depth // UNROLL)))
+        wide, steps = self.tile.blocks * self.lanes, (self.end - self.begin) // UNROLL
+        lines = -(-(self.end - self.begin) * wide // line)
+        each = -(-lines // (tiles * steps))
         group = minimum(self.group + 1, self.groups - 1)
-        done = number * (self.depth // UNROLL * each * line) + k * (each * line // UNROLL)
-        at = simplify(group * panel + done)
+        done = number * (steps * each * line) + (k - self.begin) * (each * line // UNROLL)
+        at = simplify((group * self.depth + self.begin) * wide + done)
         return [Prefetch(self.weights, at + i * line) for i in range(each)]
 
     def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand
-from ixion.kernel.dense import DenseNest, dense_chunk, dense_tile
+from ixion.kernel.dense import DenseNest, dense_chunk, dense_tile, depth_parts
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Pack, Place, Schedule, layout_pack, register_schedule
@@ -65,16 +65,33 @@ class Dense(Schedule):
             layout = PLAIN if self.group.constant[i] else inputs[i]
             access.operands[t] = Operand(buffers[-1], layout)
         place = Operand(Buffer("out", outputs[0].dtype), out)
-        nest = DenseNest(
-            rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0], place,
-            access, anchor, dense_chunk(self.target, rows, depth, groups, tile),
-        )  # fmt: skip
+        parts = depth_parts(self.target, rows, depth, columns, lanes)
+        chunk = dense_chunk(self.target, rows, parts[0][1], groups, tile)
+
+        def nest(span: tuple[int, int], partial_sums: Buffer | None) -> DenseNest:
+            return DenseNest(
+                rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0],
+                place, access, anchor, chunk, span, partial_sums,
+            )  # fmt: skip
+
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
         key = f"dense:{tile.blocks}:{lanes}"
         packs[weight] = Pack(key, partial(pack_dense, blocks=tile.blocks, lanes=lanes))
-        kernel = nest.kernel(name, (place.buffer, *buffers))
-        places = (Place("out", 0), *(Place("in", i) for i in range(len(buffers))))
-        return Lowered([(kernel, places)], packs)
+        places = {buffer: Place("in", i) for i, buffer in enumerate(buffers)}
+        places[place.buffer] = Place("out", 0)
+        params = (place.buffer, *buffers)
+        if len(parts) == 1:
+            kernel = nest(parts[0], None).kernel(name, params)
+            return Lowered([(kernel, tuple(places[p] for p in params))], packs)
+        sums = Buffer("partial", "float32")
+        places[sums] = Place("temp", 0)
+        kernels = []
+        for number, span in enumerate(parts):
+            last = span[1] == depth
+            used = (*params, sums) if last else (sums, buffers[data], buffers[weight])
+            kernel = nest(span, sums).kernel(f"{name}_{number}", used)
+            kernels.append((kernel, tuple(places[p] for p in used)))
+        return Lowered(kernels, packs, [4 * groups * rows * tile.blocks * lanes])
 
 
 def pack_dense(weight: Array, *, blocks: int, lanes: int) -> Array:
