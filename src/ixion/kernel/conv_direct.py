@@ -13,15 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ixion.kernel.dense import KEPT
 from ixion.kernel.spatial import SpatialNest, Valid
 from ixion.kernel.tile import multiply_step
 from ixion.te.expr import Expr, Var, minimum, wrap
 from ixion.te.simplify import simplify
-from ixion.te.stmt import Buffer, For, Let, Stmt, seq, unroll
+from ixion.te.stmt import Buffer, For, Let, Prefetch, Stmt, seq, unroll
 
 # Channels per unrolled step.  Code at the borders is rarely run and there is a lot of it.
 UNROLL = 4
 EDGE_UNROLL = 2
+LINE = 16  # float32 elements of a cache line
 
 
 @dataclass(eq=False)
@@ -55,14 +57,18 @@ class ConvNest(SpatialNest):
 
     def parts(self) -> list[tuple[Var, int]]:
         """Neighbours share what is larger: weights in deep layers on small maps, else the image."""
-        pixels = self.rows.extent * self.cols.extent
-        image = self.batch * self.groups * self.in_blocks * self.in_block * pixels
-        if self.weight_size <= image:
+        if not self.weights_outermost():
             return super().parts()
         return [
             *self.channel_parts(), (self.n, self.batch), (self.row_chunk, self.row_chunks),
             (self.col_chunk, self.col_chunks),
         ]  # fmt: skip
+
+    def weights_outermost(self) -> bool:
+        """Whether all tiles that use a group of weights follow each other."""
+        pixels = self.rows.extent * self.cols.extent
+        image = self.batch * self.groups * self.in_blocks * self.in_block * pixels
+        return self.weight_size > image
 
     def first_block(self) -> Expr:
         return self.g * self.group_blocks + self.og * self.tile.blocks
@@ -74,14 +80,16 @@ class ConvNest(SpatialNest):
 
     def accumulate(self, col: Expr, size: int, valid: Valid) -> Stmt:
         ib, t, x, w = Var("ib"), Var("t"), Var("x"), Var("w")
+        self.step_at = (ib * self.rows.taps + t) * (self.cols.taps * self.in_block)
         if valid is None:
             inner = self._all_taps(x, w, size, ib)
         else:
             inner = seq(
                 *(
                     self._channels(
-                        x + self._tap_step(j), w + self._tap_weights(j), pixels, ib, EDGE_UNROLL
-                    )
+                        x + self._tap_step(j), w + self._tap_weights(j), pixels, ib, wrap(j),
+                        EDGE_UNROLL,
+                    )  # fmt: skip
                     for j, pixels in enumerate(valid)
                     if pixels
                 )
@@ -110,15 +118,15 @@ class ConvNest(SpatialNest):
 
     def _all_taps(self, x: Var, w: Var, size: int, ib: Var) -> Stmt:
         if self.cols.taps == 1:
-            return self._channels(x, w, range(size), ib)
+            return self._channels(x, w, range(size), ib, wrap(0))
         j = Var("j")
         inner = self._channels(
-            x + j * self._tap_step(1), w + j * self._tap_weights(1), range(size), ib
+            x + j * self._tap_step(1), w + j * self._tap_weights(1), range(size), ib, j
         )
         return For(j, 0, self.cols.taps, inner, unrolled=self.in_block == 1)
 
     def _channels(
-        self, x: Expr, w: Expr, pixels: Sequence[int], ib: Var, most: int = UNROLL
+        self, x: Expr, w: Expr, pixels: Sequence[int], ib: Var, j: Expr, most: int = UNROLL
     ) -> Stmt:
         """All input channels of one block at one kernel position."""
         if self.in_block == 1:
@@ -129,7 +137,24 @@ class ConvNest(SpatialNest):
         step = unroll(u, times, self._step(x + k + u, w + k * wide + u * wide, pixels))
         left = minimum(wrap(self.in_channels) - ib * self.in_block, self.in_block)
         whole = self.in_channels % self.in_block == 0
-        return For(k, 0, self.in_block if whole else left, step, step=times)
+        ahead = self._ahead(self.step_at + j * self.in_block + k, times)
+        return For(k, 0, self.in_block if whole else left, seq(*ahead, step), step=times)
+
+    def _ahead(self, position: Expr, times: int) -> list[Stmt]:
+        """Asks for the next group's weights: each tile, at each step of its depth, for a part."""
+        groups = self.groups * self.block_groups
+        size = self.weight_size // groups
+        if not self.weights_outermost() or 4 * self.weight_size <= KEPT or groups == 1:
+            return []
+        assert self.weights is not None
+        tiles = self.batch * self.rows.count * self.tiles_of_row
+        steps = size // (self.tile.blocks * self.block) // times
+        each = -(-size // LINE // (tiles * steps))
+        tile = (self.n * self.rows.count + self.row) * self.tiles_of_row + self.number
+        following = minimum(self.g * self.block_groups + self.og + 1, groups - 1)
+        done = tile * (steps * each * LINE) + position * (each * LINE // times)
+        at = simplify(following * size + self.weight_base + done)
+        return [Prefetch(self.weights, at + i * LINE) for i in range(each)]
 
     def _step(self, x: Expr, w: Expr, pixels: Sequence[int]) -> Stmt:
         assert self.source is not None

@@ -103,6 +103,11 @@ class SpatialNest:
         self.lo, self.hi = Var("t_lo"), Var("t_hi")
         self.row_chunks = -(-self.rows.count // self.chunk_rows)
         self.col_chunks = -(-self.cols.count // self.chunk_cols)
+        # Which tile of its row is being done, counted over the whole row, and how many there are.
+        self.number: Expr = wrap(0)
+        size = self.chunk_cols
+        lengths = [min(size, self.cols.count - i * size) for i in range(self.col_chunks)]
+        self.tiles_of_row = sum(len(even_tiles(n, self.tile.pixels)) for n in lengths)
         self._prepare_epilogue()
 
     # What a subclass says.
@@ -178,6 +183,7 @@ class SpatialNest:
         """Runs of equal interior tiles become loops, tiles at a border stand alone."""
         tiles: list[tuple[int, int, bool]] = []
         at = start
+        before = self.col_chunk * len(even_tiles(self.chunk_cols, self.tile.pixels))
         for size in even_tiles(stop - start, self.tile.pixels):
             inside = self.cols.all_interior or (
                 self.cols.interior(at) and self.cols.interior(at + size - 1)
@@ -190,12 +196,14 @@ class SpatialNest:
             run = 1
             while inside and i + run < len(tiles) and tiles[i + run][1:] == (size, True):
                 run += 1
+            self.number = simplify(before + i) if self.col_chunks > 1 else wrap(i)
             yield self._run(at, size, run, inside, shift)
             i += run
 
     def _run(self, at: int, size: int, run: int, inside: bool, shift: Expr) -> Stmt:
         if run > 1:
             i = Var("tile")
+            self.number = self.number + i
             loop = self._tile(simplify(shift + (i * size + at)), size, None)
             return For(i, 0, run, loop)
         valid = (
