@@ -25,13 +25,13 @@ SCRATCH = 448 << 10  # bytes of transformed data per task
 MOST_TILES = 56  # tiles of a chunk
 FEWEST_TASKS = 4
 PLANE_POINTS = 9  # along each of two axes; with more, errors exceed 1e-5 of the largest output
-NEAR = 320 << 10  # bytes of weights that stay in the second-level cache beside the scratch
-PHASE_NEAR = 3 << 20  # bytes between the phases that stay in the caches
 # Transformed weights up to FREELY bytes are free, others may be MOST_GROWTH times the plain ones,
 # and each byte counts as WEIGHT_COST cycles: memory is not free.
 FREELY, MOST_GROWTH, WEIGHT_COST = 6 << 20, 4.1, 0.05
-# Bytes per cycle from the near cache and from farther away, and of data between the phases.
-NEAR_RATE, FAR_RATE, PHASE_RATE, PHASE_FAR_RATE = 24.0, 8.0, 11.0, 3.0
+# Bytes per cycle from the second-level cache, and of data between the phases.
+NEAR_RATE, PHASE_RATE, PHASE_FAR_RATE = 24.0, 11.0, 3.0
+QUICK = 6.0  # bytes per cycle from a third-level cache that data between phases may be in
+PHASE_NEAR = 3 << 20  # bytes of them there
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,20 @@ def winograd_plan(
         for plan in (_fused, _phases)
     ]
     best = min(plans, key=lambda p: p.cycles, default=None)
-    return best if best is not None and best.cycles < 0.93 * work / 0.97 else None
+    plain = 4 * shape.ins * outs * block * size[0] * size[1]
+    direct = _overlapped(work / 0.97, plain / target.far_rate)
+    return best if best is not None and best.cycles < 0.93 * direct else None
+
+
+def _near(target: Target) -> float:
+    """Bytes of weights that stay in the second-level cache beside the scratch."""
+    return 0.56 * max(target.l2 - SCRATCH, 0)
+
+
+def _between_rate(target: Target, size: int) -> float:
+    """Bytes per cycle of data that one phase writes and the next reads."""
+    near = max(0.6 * target.l2, PHASE_NEAR if target.far_rate >= QUICK else 0)
+    return PHASE_RATE if size <= near else min(PHASE_FAR_RATE, target.far_rate)
 
 
 def _affordable(shape: Shape, rows: Axis, cols: Axis) -> bool:
@@ -145,7 +158,8 @@ def _fused(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) -> 
     splits = min(groups, max(1, FEWEST_TASKS // pieces))
     weights = points * shape.ins * groups * tile.blocks * vector
     products = points * pieces * chunk * shape.ins * groups * tile.blocks / _efficiency(tile)
-    reads = weights * pieces / (NEAR_RATE if weights <= NEAR else FAR_RATE)
+    again = NEAR_RATE if weights <= _near(target) else target.far_rate
+    reads = weights / target.far_rate + weights * (pieces - 1) / again
     reads += points * pieces * chunk * ins * vector * groups / NEAR_RATE
     before, after = _transforms(rows, cols)
     moves = tiles * (ins * splits * before + outs * after)
@@ -165,10 +179,10 @@ def _phases(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) ->
     before, after = _transforms(rows, cols)
     moves = tiles * (ins * before + outs * after)
     between = points * tiles * (ins + outs) * vector
-    moves += between / (PHASE_RATE if between <= PHASE_NEAR else PHASE_FAR_RATE)
+    moves += between / _between_rate(target, between)
     pieces = max(1, min(tiles // 8, -(-8 // ins)))
     chunk = -(-tiles // pieces)
-    cycles = _overlapped(products, weights / FAR_RATE) + moves + WEIGHT_COST * weights
+    cycles = _overlapped(products, weights / target.far_rate) + moves + WEIGHT_COST * weights
     return Plan(rows, cols, tile, chunk, 1, False, cycles)
 
 

@@ -21,10 +21,11 @@ from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
 from ixion.kernel.winograd_math import Axis, Matrix, linear_map
 from ixion.te.expr import Expr, Var, logical_and, minimum, select, substitute, wrap
 from ixion.te.simplify import simplify
-from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
+from ixion.te.stmt import Buffer, For, If, Kernel, Let, Prefetch, Stmt, seq, unroll
 from ixion.te.tensor import Tensor
 
 UNROLL = 4
+LINE = 16  # float32 elements of a cache line
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +102,9 @@ class Winograd:
         first = piece * self.chunk
         count = minimum(wrap(self.tiles) - first, self.chunk)
         point = Var("point")
-        multiply = For(point, 0, self.points, self._products(v, mm, point, og, self.chunk, wrap(0)))
+        following = (minimum(point + 1, self.points - 1), og)
+        panel = self._products(v, mm, (point, og), following, self.chunk, wrap(0))
+        multiply = For(point, 0, self.points, panel)
         back = self._output(
             mm, half, first, count, og * self.tile.blocks, self._blocks_of(og), self.chunk, wrap(0)
         )
@@ -132,7 +135,10 @@ class Winograd:
         start = piece * self.chunk
         count = minimum(wrap(self.tiles) - start, self.chunk)
         first = self._input(v, half, start, count, ib, ib + 1, self.tiles, start)
-        second = self._products(v, mm, point, og, self.tiles, og * self.tile.blocks)
+        panel = minimum(point * self.groups + og + 1, self.points * self.groups - 1)
+        second = self._products(
+            v, mm, (point, og), (wrap(0), panel), self.tiles, og * self.tile.blocks
+        )
         third = self._output(mm, half, start, count, ob, wrap(1), self.tiles, ob, start)
         ends = tuple(b for b in params if b not in (self.source, self.weights))
         ins = [(ib, self.in_blocks), (piece, pieces)]
@@ -257,23 +263,40 @@ class Winograd:
     # Phase 2.
 
     def _products(
-        self, v: Buffer, mm: Buffer, point: Expr, og: Expr, tiles: int, block0: Expr
-    ) -> Stmt:
-        """``M[point] = V[point] @ U[point]`` for one group of output blocks."""
+        self, v: Buffer, mm: Buffer, panel: tuple[Expr, Expr], following: tuple[Expr, Expr],
+        tiles: int, block0: Expr,
+    ) -> Stmt:  # fmt: skip
+        """``M[point] = V[point] @ U[point]`` for one group of output blocks.
+
+        ``following`` are point and group whose weights will be wanted next.
+        """
+        point, og = panel
         wide = self.tile.blocks * self.block
         v_at = point * (self.in_blocks * tiles * self.block)
-        u_at = (point * self.groups + og) * (self.in_blocks * self.block * wide)
+        size = self.in_blocks * self.block * wide
+        u_at = (point * self.groups + og) * size
+        self.ahead = simplify((following[0] * self.groups + following[1]) * size)
         m_at = (point * self._blocks_in(mm) + block0) * (tiles * self.block)
         sizes = even_tiles(tiles, self.tile.pixels)
         parts: list[Stmt] = []
-        at = 0
+        at = done = 0
         for size in sorted(set(sizes), reverse=True):
             run, i = sizes.count(size), Var("tile")
             start: Expr = wrap(at) if run == 1 else i * size + at
+            self.share = (wrap(done) if run == 1 else i + done, len(sizes))
             one = self._product_tile(v, mm, v_at, u_at, m_at, start, size, tiles, og)
             parts.append(one if run == 1 else For(i, 0, run, one))
-            at += run * size
+            at, done = at + run * size, done + run
         return seq(*parts)
+
+    def _prefetch(self, position: Expr, times: int) -> list[Stmt]:
+        """Each tile asks, step by step, for its share of the weights wanted next."""
+        number, tiles = self.share
+        steps = self.in_blocks * self.block // times
+        each = -(-times * self.tile.blocks * self.block // (LINE * tiles))
+        done = number * (steps * each * LINE) + position * (each * LINE // times)
+        at = simplify(self.ahead + done)
+        return [Prefetch(self.weights, at + i * LINE) for i in range(each)]
 
     def _blocks_in(self, mm: Buffer) -> int:
         """Output blocks that the products' buffer holds at a time."""
@@ -301,7 +324,8 @@ class Winograd:
         )  # fmt: skip
         left = minimum(wrap(self.data.channels) - ib * self.block, self.block)
         whole = self.data.channels % self.block == 0
-        loop = For(k, 0, self.block if whole else left, unroll(u, times, step), step=times)
+        steps = seq(*self._prefetch(ib * self.block + k, times), unroll(u, times, step))
+        loop = For(k, 0, self.block if whole else left, steps, step=times)
         body = Let(
             x,
             simplify(v_at + ib * (stride * self.block) + start * self.block),
