@@ -57,7 +57,7 @@ def check_schedule(
     params: list[Var],
     body: Expr,
     values: list[Array],
-    target: str,
+    target: str | Target,
     *,
     expect: type[Schedule],
     blocked: bool = True,

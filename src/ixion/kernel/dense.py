@@ -129,8 +129,8 @@ class DenseNest:
     anchor: Tensor
     chunk_rows: int
     # Which part of the depth, and where the sums of the parts before and after it are kept.
-    span: tuple[int, int] | None = None
-    partial: Buffer | None = None
+    span: tuple[int, int] | None = field(default=None, kw_only=True)
+    partial: Buffer | None = field(default=None, kw_only=True)
     acc: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ class Dense(Schedule):
         def nest(span: tuple[int, int], partial_sums: Buffer | None) -> DenseNest:
             return DenseNest(
                 rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0],
-                place, access, anchor, chunk, span, partial_sums,
+                place, access, anchor, chunk, span=span, partial=partial_sums,
             )  # fmt: skip
 
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
