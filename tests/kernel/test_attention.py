@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.kernel.conftest import check_schedule
@@ -8,6 +10,7 @@ from ixion import op
 from ixion.base.target import Target
 from ixion.ir import Expr, const, var
 from ixion.kernel.attention import attention_tile, result_blocks
+from ixion.kernel.attention_blocks import BlockedAttention, attention_class
 from ixion.kernel.schedule_attention import AttentionSchedule
 
 RNG = np.random.default_rng(8)
@@ -102,3 +105,22 @@ def test_tiles_fit_the_registers() -> None:
             assert tile.pixels * tile.blocks + tile.blocks < registers
             results = result_blocks(registers, tile.pixels)
             assert results == 1 or tile.pixels * results + results < registers
+
+
+@pytest.mark.parametrize("keys", [600, 1050])
+def test_attention_over_blocks_of_keys(target, keys) -> None:
+    q, k, v = var("q", shape=(2, 7, 8)), var("k", shape=(2, keys, 8)), var("v", shape=(2, keys, 20))
+    mask = var("mask", shape=(1, 1, keys))
+    scores = op.call("add", op.call("nn.batch_matmul", q, k, transpose_b=True), mask)
+    weights = op.call("nn.softmax", scores, axis=-1)
+    body = op.call("nn.batch_matmul", weights, v, transpose_b=False)
+    values = [normal(2, 7, 8), normal(2, keys, 8), normal(2, keys, 20)]
+    # The first block of keys is hidden altogether, and the best match comes late.
+    hidden = np.where(np.arange(keys) < 550, -np.inf, 0).astype(np.float32)
+    hidden[-3] = 5
+    small = replace(Target.parse(target), l1=1 << 10)
+    assert attention_class(small, 5, keys) is BlockedAttention
+    check_schedule(
+        [q, k, v, mask], body, [*values, hidden.reshape(1, 1, keys)], small,
+        expect=AttentionSchedule, blocked=False,
+    )  # fmt: skip

@@ -9,7 +9,8 @@ all that is ever in memory.  Operands are read through the transposes and reshap
 that heads are strides.
 
 Source of the order of operations: Milakov and Gimelshein, Online normalizer calculation for
-softmax, 2018; rows fit the cache here, so the maximum is taken before the exponentials.
+softmax, 2018; scores of a few hundred keys fit the first cache, so the maximum is taken before the
+exponentials. attention_blocks.py takes longer rows a part at a time.
 """
 
 from __future__ import annotations
@@ -127,19 +128,27 @@ class Attention:
         self.padded = -(-self.keys // self.lanes) * self.lanes
         self.wide = -(-self.width // self.lanes) * self.lanes
         self.scratch = 0
+        self.room = self.keys_at_once()
         self.packed = self._scratch("kt", self.depth * self.padded)
         self.values = self._scratch("vp", self.keys * self.wide)
-        self.scores = self._scratch("s", self.tile.pixels * self.padded)
+        self.scores = self._scratch("s", self.tile.pixels * self.room)
         self.tops = self._scratch("tops", self.tile.pixels * self.lanes)
         self.sums = self._scratch("sums", self.tile.pixels)
+        local = [self.packed, self.values, self.scores, self.tops, self.sums, *self.more_scratch()]
         chunks = -(-self.rows // self.chunk)
         body = seq(self._pack_keys(head), self._pack_values(head), *self._chunk(head, piece))
         nest = decode(task, [(head, self.heads), (piece, chunks)], body)
-        local = (self.packed, self.values, self.scores, self.tops, self.sums)
         return Kernel(
             name, params, task, self.heads * chunks, nest, scratch=self.scratch,
             locals=(*local, *self.registers),
         )  # fmt: skip
+
+    def keys_at_once(self) -> int:
+        """Scores of a row that are in scratch together, a multiple of the lanes."""
+        return self.padded
+
+    def more_scratch(self) -> list[Buffer]:
+        return []
 
     def _scratch(self, name: str, size: int) -> Buffer:
         buffer = Buffer(name, self.dtype, "scratch", size, offset=self.scratch)
@@ -261,13 +270,20 @@ class Attention:
         for size in sorted(set(sizes), reverse=True):
             run, i = sizes.count(size), Var("tile")
             start = simplify(first + (wrap(at) if run == 1 else i * size + at))
-            tile = seq(
-                self._scores(head, start, size), self._softmax(size),
-                self._results(head, start, size),
-            )  # fmt: skip
+            tile = self._row_tile(head, start, size)
             parts.append(tile if run == 1 else For(i, 0, run, tile))
             at += run * size
         return seq(*parts)
+
+    def _row_tile(self, head: Expr, row: Expr, size: int) -> Stmt:
+        return seq(
+            self._clear_tops(size), self._scores(head, row, size, wrap(0), self._panels()),
+            self._softmax(size), self._results(head, row, size),
+        )  # fmt: skip
+
+    def _clear_tops(self, size: int) -> Stmt:
+        lowest = identity_of("max", self.dtype, self.lanes)
+        return seq(*(self.tops.store(p * self.lanes, lowest) for p in range(size)))
 
     def _accumulators(self, shape: TileShape) -> Accumulators:
         acc = Accumulators.make(f"acc{len(self.registers)}", shape, self.lanes, self.dtype)
@@ -285,20 +301,26 @@ class Attention:
             parts.append(unroll(u, length - full, step(wrap(full), u)))
         return seq(*parts)
 
-    def _scores(self, head: Expr, row: Expr, size: int) -> Stmt:
-        """All scores of ``size`` rows, through the work before the softmax, and their maxima."""
+    def _scores(
+        self, head: Expr, row: Expr, size: int, first: Expr, panels: list[tuple[int, int]]
+    ) -> Stmt:
+        """Scores of ``size`` rows, through the work before the softmax, and their maxima.
+
+        ``panels`` as from ``_panels``, the whole ones from vector ``first`` on, where scratch begins.
+        """
         group = Var("group")
-        (_, whole), *rest = self._panels()
-        lowest = identity_of("max", self.dtype, self.lanes)
-        parts: list[Stmt] = [self.tops.store(p * self.lanes, lowest) for p in range(size)]
+        (_, whole), *rest = panels
+        parts: list[Stmt] = []
         per = self.tile.blocks
         if whole:
-            tile = self._score_tile(head, row, size, group * per, per)
+            tile = self._score_tile(head, row, size, first + group * per, per, first)
             parts.append(For(group, 0, whole, tile))
-        parts += [self._score_tile(head, row, size, wrap(start), n) for start, n in rest]
+        parts += [self._score_tile(head, row, size, wrap(at), n, first) for at, n in rest]
         return seq(*parts)
 
-    def _score_tile(self, head: Expr, row: Expr, size: int, vector: Expr, blocks: int) -> Stmt:
+    def _score_tile(
+        self, head: Expr, row: Expr, size: int, vector: Expr, blocks: int, first: Expr
+    ) -> Stmt:
         acc = self._accumulators(TileShape(size, blocks))
 
         def step(k: Expr, u: Expr) -> Stmt:
@@ -309,12 +331,15 @@ class Attention:
                 lambda p: readdressed(self.parts.query(head, row + p, k + u)),
             )  # fmt: skip
 
-        stores = [self._keep_scores(head, row + p, p, vector, blocks, acc) for p in range(size)]
+        stores = [
+            self._keep_scores(head, row + p, p, vector, blocks, acc, first) for p in range(size)
+        ]
         return seq(acc.clear(), self._steps(self.depth, step), *stores)
 
     def _keep_scores(
-        self, head: Expr, row: Expr, p: int, vector: Expr, blocks: int, acc: Accumulators
-    ) -> Stmt:
+        self, head: Expr, row: Expr, p: int, vector: Expr, blocks: int, acc: Accumulators,
+        first: Expr,
+    ) -> Stmt:  # fmt: skip
         """One row's scores of a panel; lanes past the keys become -inf and so weigh nothing."""
         top = self.tops.load(p * self.lanes, self.lanes)
         stores: list[Stmt] = []
@@ -327,7 +352,8 @@ class Attention:
             score = Var(f"x{b}", self.dtype, self.lanes)
             # A NaN need not reach the maximum: its exponential makes the row NaN all the same.
             top = Select(compare("gt", score, top), score, top)
-            stores.append(self.scores.store(simplify(at + p * self.padded), score))
+            place = simplify(at - first * self.lanes + p * self.room)
+            stores.append(self.scores.store(place, score))
             stores.append(Let(score, value, seq()))
         body: Stmt = seq(*stores[::2], self.tops.store(p * self.lanes, top))
         for let in reversed(stores[1::2]):
@@ -337,12 +363,25 @@ class Attention:
 
     def _softmax(self, size: int) -> Stmt:
         """Exponentials in place, one over their sums aside."""
-        p, base, i, u = Var("p"), Var("base"), Var("i"), Var("u")
-        vectors = self.padded // self.lanes
+        p, m = Var("p"), Var("m", self.dtype)
+        one = Const(1.0, self.dtype)
+        body = self._exponentials(
+            p, m, self.padded // self.lanes,
+            lambda total: self.sums.store(p, binary("div", one, total)),
+        )  # fmt: skip
+        return For(p, 0, size, Let(m, self._highest(p), body))
+
+    def _highest(self, p: Expr) -> Expr:
+        return HorizontalReduce("max", self.tops.load(p * self.lanes, self.lanes))
+
+    def _exponentials(
+        self, p: Expr, m: Expr, vectors: int, finish: Callable[[Expr], Stmt]
+    ) -> Stmt:
+        """``e^(x - m)`` in place of the first vectors of row ``p``, then ``finish(their sum)``."""
+        base, i, u = Var("base"), Var("i"), Var("u")
         at_once = min(4, vectors)
         total = Buffer(f"total{len(self.registers)}", self.dtype, "register", at_once, self.lanes)
         self.registers.append(total)
-        m = Var("m", self.dtype)
 
         def exponential(at: Expr, number: Expr) -> Stmt:
             x = self.scores.load(base + at, self.lanes)
@@ -358,13 +397,10 @@ class Attention:
         whole = total.load(0)
         for j in range(1, at_once):
             whole = binary("add", whole, total.load(j))
-        zero, one = identity_of("add", self.dtype, self.lanes), Const(1.0, self.dtype)
-        body = seq(
-            *(total.store(j, zero) for j in range(at_once)), loop, *rest,
-            self.sums.store(p, binary("div", one, HorizontalReduce("add", whole))),
-        )  # fmt: skip
-        highest = HorizontalReduce("max", self.tops.load(p * self.lanes, self.lanes))
-        return For(p, 0, size, Let(base, p * self.padded, Let(m, highest, body)))
+        zero = identity_of("add", self.dtype, self.lanes)
+        clear = [total.store(j, zero) for j in range(at_once)]
+        body = seq(*clear, loop, *rest, finish(HorizontalReduce("add", whole)))
+        return Let(base, p * self.room, body)
 
     def _kept(self, value: Expr, count: int) -> Expr:
         inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
@@ -372,33 +408,50 @@ class Attention:
 
     def _results(self, head: Expr, row: Expr, size: int) -> Stmt:
         """Scores times values over the sums."""
+
+        def tile(at: int, blocks: int) -> Stmt:
+            acc = self._accumulators(TileShape(size, blocks))
+            sums = self._weighted(acc, size, at, blocks, wrap(0), self.keys)
+            stores = [
+                self._store(head, row, p, at + b * self.lanes, acc.get(p, b))
+                for p in range(size)
+                for b in range(blocks)
+            ]
+            return seq(acc.clear(), sums, *stores)
+
+        return self._result_tiles(tile)
+
+    def _result_tiles(self, tile: Callable[[int, int], Stmt]) -> Stmt:
+        """``tile(position, vectors)`` over the width of the values."""
         parts: list[Stmt] = []
         at = 0
         for count in panels(self.wide // self.lanes, self.result_blocks):
-            parts.append(self._result_tile(head, row, size, at, count))
+            parts.append(tile(at, count))
             at += count * self.lanes
         return seq(*parts)
 
-    def _result_tile(self, head: Expr, row: Expr, size: int, at: int, blocks: int) -> Stmt:
-        acc = self._accumulators(TileShape(size, blocks))
+    def _weighted(
+        self, acc: Accumulators, size: int, at: int, blocks: int, first: Expr, keys: int
+    ) -> Stmt:
+        """Adds the scores in scratch times ``keys`` values from key ``first`` on."""
 
         def step(n: Expr, u: Expr) -> Stmt:
+            key = simplify((first + n) * self.wide + at) + u * self.wide
             return multiply_step(
                 acc, range(size), blocks,
-                lambda b: self.values.load((n + u) * self.wide + (at + b * self.lanes), self.lanes),
-                lambda p: self.scores.load(n + u + p * self.padded),
+                lambda b: self.values.load(key + b * self.lanes, self.lanes),
+                lambda p: self.scores.load(n + u + p * self.room),
             )  # fmt: skip
 
-        stores = []
-        for p in range(size):
-            for b in range(blocks):
-                d = at + b * self.lanes
-                left = self.width - d
-                scale = broadcast(self.sums.load(p), self.lanes)
-                place = simplify(self.parts.place(head, row + p, wrap(d)))
-                count = wrap(left) if left < self.lanes else None
-                stores.append(self.out.store(place, binary("mul", acc.get(p, b), scale), count))
-        return seq(acc.clear(), self._steps(self.keys, step), *stores)
+        return self._steps(keys, step)
+
+    def _store(self, head: Expr, row: Expr, p: int, d: int, value: Expr) -> Stmt:
+        """A vector of results, divided by its row's sum."""
+        left = self.width - d
+        scale = broadcast(self.sums.load(p), self.lanes)
+        place = simplify(self.parts.place(head, row + p, wrap(d)))
+        count = wrap(left) if left < self.lanes else None
+        return self.out.store(place, binary("mul", value, scale), count)
 
 
 def tail_count(at: Expr, length: int, lanes: int) -> int | None:

@@ -23,6 +23,7 @@ from ixion.kernel.attention import (
     attention_tile,
     result_blocks,
 )
+from ixion.kernel.attention_blocks import attention_class
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Place, Schedule, layout_pack, register_schedule
@@ -34,7 +35,7 @@ from ixion.te.simplify import linear, simplify
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Tensor
 
-CHUNK = 256  # most query rows per task
+CHUNK = 512  # most query rows per task
 LEAST = 48  # fewest, where heads alone are too few tasks
 TASKS = 8
 WIDEST = 512
@@ -102,7 +103,7 @@ class AttentionSchedule(Schedule):
         tile = attention_tile(self.target, lanes, chunk, keys, depth, width)
         result = Buffer("out", "float32")
         parts = _Parts(self.group, calls, made, access, lanes, (heads, rows, keys, depth, width))
-        nest = Attention(
+        nest = attention_class(self.target, tile.pixels, keys)(
             heads, rows, keys, depth, width, lanes, tile, chunk, "float32", result,
             parts.all(made[id(self.group.function.body)]),
             result_blocks(vector_registers(self.target, lanes), tile.pixels),
