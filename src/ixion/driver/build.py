@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from itertools import chain
@@ -90,23 +91,28 @@ def object_key(symbol: str, target: Target) -> str:
     return key_of("object", symbol, target.key(), versions())
 
 
-def objects_of(kernels: Mapping[str, Kernel], target: Target) -> list[bytes]:
-    """One object file per kernel, from the cache where it is known."""
+def objects_of(kernels: dict[str, Kernel], target: Target) -> list[bytes]:
+    """One object file per kernel, from the cache where it is known.
+
+    Uses the kernels up: each is let go, with what was noted about it, once its text is written.
+    """
+    order = list(kernels)
     cache_ = ObjectCache() if config.get("cache") else None
     objects: dict[str, bytes] = {}
     for symbol in kernels if cache_ is not None else ():
         known = cache_.get(object_key(symbol, target)) if cache_ is not None else None
         if known is not None:
             objects[symbol] = known
-    missing = {s: k for s, k in kernels.items() if s not in objects}
-    for symbol, code in _compiled(missing, target).items():
+    for symbol in objects:
+        del kernels[symbol]
+    for symbol, code in _compiled(kernels, target).items():
         objects[symbol] = code
         if cache_ is not None:
             cache_.put(object_key(symbol, target), code)
-    return [objects[s] for s in kernels]
+    return [objects[s] for s in order]
 
 
-def _compiled(kernels: Mapping[str, Kernel], target: Target) -> dict[str, bytes]:
+def _compiled(kernels: dict[str, Kernel], target: Target) -> dict[str, bytes]:
     if not kernels:
         return {}
     from ixion.driver.compile_workers import compile_in_workers, worker_count
@@ -131,11 +137,12 @@ def native_code_ready(target: Target) -> bool:
     return _known_sequencer(target) is not None
 
 
-def _texts(kernels: Mapping[str, Kernel], target: Target) -> Iterator[tuple[str, str, Target]]:
+def _texts(kernels: dict[str, Kernel], target: Target) -> Iterator[tuple[str, str, Target]]:
     from ixion.codegen.emit import emit_kernel
 
-    for symbol, kernel in kernels.items():
-        yield symbol, emit_kernel(kernel, target, symbol), target
+    for symbol in list(kernels):
+        yield symbol, emit_kernel(kernels.pop(symbol), target, symbol), target
+        gc.collect(0)  # what a writer leaves are cycles, and collection may be paused
 
 
 def _sequencer_job(target: Target) -> Iterator[tuple[str, str, Target]]:

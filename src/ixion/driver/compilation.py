@@ -226,8 +226,10 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Prog
     if consume:  # weights that passes replaced are free, but still the process's
         give_back()
     assembled = assemble(function, options.target, *names, consume=consume)
-    program = assembled.program
-    program.objects = objects_of(assembled.kernels, options.target)
+    program, kernels = assembled.program, assembled.kernels
+    del assembled, module, function, after  # so that kernels can go one by one
+    program.objects = objects_of(kernels, options.target)
+    give_back()
     return program
 
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Queue
 
 from ixion.base import config
 from ixion.base.target import Target, usable_cores
@@ -25,6 +25,7 @@ from ixion.codegen.blocks import read_block, write_block
 FEWEST = 12  # kernels for which starting a process pays
 EACH = 8  # kernels per process
 MOST = 4  # processes
+WAITING = 3  # texts a process, written ahead: they are large
 
 Job = tuple[str, str, Target]  # symbol, LLVM text, what to compile it for
 
@@ -42,7 +43,7 @@ def compile_in_workers(
     texts: Iterable[Job], count: int
 ) -> tuple[dict[str, bytes], list[Job]]:
     """Object files by symbol, and the jobs that no worker could do."""
-    jobs: SimpleQueue[Job | None] = SimpleQueue()
+    jobs: Queue[Job | None] = Queue(WAITING * count)
     objects: dict[str, bytes] = {}
     failed: list[Job] = []
     threads = [
@@ -63,7 +64,7 @@ def compile_in_workers(
 
 
 def _feed(
-    jobs: SimpleQueue[Job | None], objects: dict[str, bytes], failed: list[Job]
+    jobs: Queue[Job | None], objects: dict[str, bytes], failed: list[Job]
 ) -> None:
     """One worker's jobs, one after another, until None."""
     worker = _started()

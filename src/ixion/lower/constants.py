@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ixion.ir import Constant
-from ixion.runtime.arena import allocate, give_back
-from ixion.runtime.program import aligned
+from ixion.runtime.arena import address_of, allocate, give_back
+from ixion.runtime.program import ALIGNMENT, aligned
 
 Array = np.ndarray[Any, np.dtype[Any]]
 GIVE_BACK = 8 << 20  # bytes freed after which the heap is trimmed
+KEEP = 4 << 20  # bytes from which an array of its own does no harm
 BLOCK = 16 << 20  # bytes taken from the system at a time; what is not written costs nothing
 
 
@@ -30,8 +31,17 @@ class ConstantStore:
         self._block = allocate(0)
         self._used = 0
 
-    def add(self, array: Array) -> int:
-        """Copies an array to a 64-byte boundary; returns its number."""
+    def add(self, array: Array, *, ours: bool = False) -> int:
+        """Copies an array to a 64-byte boundary; returns its number.
+
+        A large array that lies at one already stays where it is if it is ``ours``, that is if
+        nobody will write to it.
+        """
+        if ours and array.nbytes >= KEEP and array.flags.c_contiguous:
+            if address_of(array) % ALIGNMENT == 0:
+                array.flags.writeable = False
+                self.arrays.append(array)
+                return len(self.arrays) - 1
         need = aligned(array.nbytes)
         if self._used + need > len(self._block):
             self._block, self._used = allocate(max(need, BLOCK)), 0

@@ -132,7 +132,8 @@ class Lowering:
         full = (id(node), key)
         if full not in self.packed:
             assert packed is not None
-            storage = self._storage("const", packed.nbytes, self.constants.add(packed))
+            number = self.constants.add(packed, ours=self.consume)
+            storage = self._storage("const", packed.nbytes, number)
             self.packed[full] = Value(storage, PLAIN, shape_of(node), dtype_of(node))
         return self.packed[full]
 

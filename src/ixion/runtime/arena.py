@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import mmap
 import sys
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,18 @@ def allocate(size: int) -> npt.NDArray[np.uint8]:
     if huge and _ADVICE is not None:
         _advise(pages)
     return whole[skip : skip + size]
+
+
+def empty_tensor(shape: Sequence[int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """An array like numpy's `empty`; a large one has pages of its own, aligned as `allocate` says.
+
+    Such memory goes back to the system when it is freed, and a constant may stay in it.
+    """
+    kind = np.dtype(dtype)
+    size = prod(shape) * kind.itemsize
+    if size < _HUGE_FROM or kind.hasobject:
+        return np.empty(shape, kind)
+    return np.ndarray(shape, kind, allocate(size))
 
 
 def give_back() -> None:

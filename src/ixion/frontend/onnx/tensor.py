@@ -20,6 +20,7 @@ from ixion.frontend.onnx import schema
 from ixion.frontend.onnx.external import external_piece
 from ixion.frontend.onnx.schema import decode, numbers
 from ixion.frontend.onnx.wire import FileSource, Piece
+from ixion.runtime.arena import empty_tensor
 
 #: TensorProto.DataType to Relay's dtype names.
 DTYPES = {
@@ -96,7 +97,7 @@ class Tensor:
             return self._unpack_halves(np.frombuffer(piece.bytes(), np.uint8))
         storage = dtypes.to_numpy(self.dtype)
         self._check_count(len(piece), self.size * storage.itemsize, "bytes")
-        out = np.empty(self.shape, storage)
+        out = empty_tensor(self.shape, storage)
         if out.size:
             piece.source.read_into(piece.start, out.reshape(-1).view(np.uint8).data)
         return out

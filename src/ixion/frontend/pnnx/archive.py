@@ -18,6 +18,7 @@ import numpy as np
 from ixion.base import dtype as dtypes
 from ixion.base.errors import ModelFormatError, nearest
 from ixion.frontend.pnnx.param import Operator, Shape
+from ixion.runtime.arena import empty_tensor
 
 #: Names that are compared with a missing one.
 _MOST_NAMES = 5000
@@ -108,7 +109,7 @@ class Archive:
             raise ModelFormatError(message, where=str(self.path)) from error
         if shape.size * storage.itemsize > self.path.stat().st_size:
             raise self._broken(f"the weight {op.name}.{key} is larger than the file")
-        return np.empty(dims, storage)
+        return empty_tensor(dims, storage)
 
     def _entry(self, name: str, occurrence: int) -> zipfile.ZipInfo:
         found = self._entries.get(name)
