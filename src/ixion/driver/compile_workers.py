@@ -36,7 +36,7 @@ def worker_count(kernels: int) -> int:
     name = Path(sys.executable or "").name
     if kernels < FEWEST or jobs < 2 or not name.startswith("python"):
         return 0
-    return min(jobs - 1, -(-kernels // EACH), MOST)
+    return min(jobs, -(-kernels // EACH), MOST)
 
 
 def compile_in_workers(
