@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ixion.base.errors import CodegenError
 from ixion.codegen.vmath_build import op, word_of
-from ixion.te.expr import Bitcast, Const, Expr, intrinsic, select
+from ixion.te.expr import Bitcast, Const, Expr, cast, intrinsic, select
 
 WORD = "uint32"
 _INFINITY = 0x7F800000
@@ -129,10 +129,15 @@ def _overflows(f: SmallFloat, size: Expr) -> Expr:
 
 
 def small_value(f: SmallFloat, bits: Expr) -> Expr:
-    """Exponent and fraction moved into place, then scaled: that also normalises denormals."""
+    """Exponent and fraction moved into place, then scaled; a denormal is a whole number, scaled.
+
+    Its bits in place would be a denormal float32, which a run takes for zero.
+    """
     size = op("and", bits, f.magnitude)
     sign = op("shl", op("shr", bits, f.width - 1), 31)
-    value = _word(_real(op("shl", size, 23 - f.fraction)) * 2.0 ** (127 - f.bias))
+    normal = _real(op("shl", size, 23 - f.fraction)) * 2.0 ** (127 - f.bias)
+    whole = cast(Bitcast(size, "int32"), "float32") * 2.0 ** (1 - f.bias - f.fraction)
+    value = _word(select(size < 1 << f.fraction, whole, normal))
     if f.kind == "ieee":
         special = op("or", op("shl", size, 23 - f.fraction), _INFINITY)
         value = select(size >= f.infinity, special, value)
