@@ -91,7 +91,8 @@ def test_winograd(size, channels) -> None:
     shape = (2, channels[0], *size)
     x = var("x", shape=shape)
     body = convolution(x, channels[1], (3, 3), pad=(1, 1, 1, 1))
-    check_schedule([x], body, [normal(*shape)], roomy("avx512"), expect=WinogradConv, tolerance=2e-4)
+    target = roomy("avx512")
+    check_schedule([x], body, [normal(*shape)], target, expect=WinogradConv, tolerance=2e-4)
 
 
 @pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (1, 2)])
@@ -153,7 +154,8 @@ def test_winograd_of_other_windows(kernel, stride, pad, size, swish) -> None:
     x = var("x", shape=shape)
     body = convolution(x, 32, kernel, stride=stride, pad=pad, epilogue=not swish)
     body = op.call("multiply", body, op.call("sigmoid", body)) if swish else body
-    check_schedule([x], body, [normal(*shape)], roomy("avx512"), expect=WinogradConv, tolerance=2e-4)
+    target = roomy("avx512")
+    check_schedule([x], body, [normal(*shape)], target, expect=WinogradConv, tolerance=2e-4)
 
 
 @pytest.mark.parametrize("target", ["avx512", "avx2"])

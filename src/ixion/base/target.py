@@ -66,8 +66,8 @@ class Target:
 
     def key(self) -> str:
         """A short text that is equal for targets that get the same code."""
-        parts = (self.triple, self.cpu, self.features, self.vector_bits, self.l1, self.l2, self.l3)
-        parts = (*parts, self.far_rate)
+        caches = (self.l1, self.l2, self.l3, self.far_rate)
+        parts = (self.triple, self.cpu, self.features, self.vector_bits, caches)
         digest = hashlib.blake2b(repr(parts).encode(), digest_size=6).hexdigest()
         return f"{self.cpu}-{digest}"
 

@@ -18,9 +18,9 @@ def float_mode_text(target: Target) -> str:
     """Functions `i64 flush()`, which returns the mode as it was, and `void restore(i64 mode)`."""
     if target.is_x86:
         head = "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)\n"
-        return "\n".join([head, _x86_flush(), _x86_restore()])
+        return f"{head}\n{_x86_flush()}\n{_x86_restore()}"
     head = "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)\n"
-    return "\n".join([head, _arm_flush(), _arm_restore()])
+    return f"{head}\n{_arm_flush()}\n{_arm_restore()}"
 
 
 def _x86_flush() -> str:

@@ -306,7 +306,7 @@ class Attention:
     ) -> Stmt:
         """Scores of ``size`` rows, through the work before the softmax, and their maxima.
 
-        ``panels`` as from ``_panels``, the whole ones from vector ``first`` on, where scratch begins.
+        ``panels`` as from ``_panels``, the whole ones from vector ``first``, where scratch begins.
         """
         group = Var("group")
         (_, whole), *rest = panels

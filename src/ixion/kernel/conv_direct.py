@@ -89,7 +89,7 @@ class ConvNest(SpatialNest):
                     self._channels(
                         x + self._tap_step(j), w + self._tap_weights(j), pixels, ib, wrap(j),
                         EDGE_UNROLL,
-                    )  # fmt: skip
+                    )
                     for j, pixels in enumerate(valid)
                     if pixels
                 )
