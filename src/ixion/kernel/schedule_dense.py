@@ -57,8 +57,9 @@ class Dense(Schedule):
         rows, columns = prod(shape[:-1]), shape[-1]
         depth = shape_of(head.args[0])[-1]
         lanes = self.target.lanes("float32")
-        tile = dense_tile(self.target, lanes, rows, -(-columns // lanes), depth)
-        groups = -(-(-(-columns // lanes)) // tile.blocks)
+        blocks = -(-columns // lanes)
+        tile = dense_tile(self.target, lanes, rows, blocks, depth)
+        groups = -(-blocks // tile.blocks)
         access, buffers = Access(), []
         for i, t in enumerate(self.group.inputs):
             buffers.append(Buffer(f"in{i}", t.dtype))

@@ -37,11 +37,11 @@ class ConstantStore:
         A large array that lies at one already stays where it is if it is ``ours``, that is if
         nobody will write to it.
         """
-        if ours and array.nbytes >= KEEP and array.flags.c_contiguous:
-            if address_of(array) % ALIGNMENT == 0:
-                array.flags.writeable = False
-                self.arrays.append(array)
-                return len(self.arrays) - 1
+        large = ours and array.nbytes >= KEEP and array.flags.c_contiguous
+        if large and address_of(array) % ALIGNMENT == 0:
+            array.flags.writeable = False
+            self.arrays.append(array)
+            return len(self.arrays) - 1
         need = aligned(array.nbytes)
         if self._used + need > len(self._block):
             self._block, self._used = allocate(max(need, BLOCK)), 0
