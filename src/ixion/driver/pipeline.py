@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ixion.base.target import Target
 from ixion.transform.context import PassContext
@@ -26,8 +26,8 @@ class PipelineStep:
     make: Callable[[Target], Pass]
 
 
-def _plain(name: str, level: int) -> PipelineStep:
-    return PipelineStep(name, level, lambda target: get_pass(name)())
+def _plain(name: str, level: int, **options: Any) -> PipelineStep:
+    return PipelineStep(name, level, lambda target: get_pass(name)(**options))
 
 
 def _targeted(name: str) -> PipelineStep:
@@ -37,7 +37,7 @@ def _targeted(name: str) -> PipelineStep:
 # From an imported module to formed kernels with layouts.
 COMPILED: tuple[PipelineStep, ...] = (
     _plain("InferType", 0),
-    _plain("SimplifyInference", 0),
+    _plain("SimplifyInference", 0, keep_rows=True),
     _plain("SplitToSlices", 0),
     _plain("FoldConstant", 1),
     _plain("FoldChannelScale", 2),

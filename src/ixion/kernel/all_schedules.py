@@ -6,6 +6,7 @@ from ixion.kernel import (
     schedule_conv,
     schedule_dense,
     schedule_generic,
+    schedule_layer_norm,
     schedule_matmul,
     schedule_pool,
     schedule_softmax,
@@ -15,6 +16,6 @@ from ixion.kernel import (
 
 __all__ = [
     "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense",
-    "schedule_generic", "schedule_matmul", "schedule_pool", "schedule_softmax", "schedule_stem",
-    "schedule_winograd",
+    "schedule_generic", "schedule_layer_norm", "schedule_matmul", "schedule_pool",
+    "schedule_softmax", "schedule_stem", "schedule_winograd",
 ]  # fmt: skip

@@ -86,11 +86,12 @@ def _computed(call: Call, made: dict[int, Any]) -> Any:
     inputs: list[Tensor] = []
     for arg in call.args:
         parts = arg.fields if isinstance(arg, Tuple) else (arg,)
-        inputs += [_constant(x) if isinstance(x, Constant) else made[id(x)] for x in parts]
+        inputs += [constant_tensor(x) if isinstance(x, Constant) else made[id(x)] for x in parts]
     return op_attr(call, "FTVMCompute")(call.attrs, tuple(inputs), call.checked_type)
 
 
-def _constant(node: Constant) -> Tensor:
+def constant_tensor(node: Constant) -> Tensor:
+    """A tensor that has a constant's first element everywhere."""
     data = node.data
     value, dtype = data.reshape(-1)[0].item(), str(data.dtype)
     return te.compute(data.shape, lambda *_: te.const(value, dtype), "const")

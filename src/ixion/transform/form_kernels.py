@@ -39,6 +39,7 @@ from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
 from ixion.transform.registry import register_pass
+from ixion.transform.simplify_inference import is_row_norm
 
 LIMIT = 48  # calls in one kernel
 VIEWS = frozenset(("reshape", "squeeze", "expand_dims", "nn.batch_flatten", "copy"))
@@ -48,6 +49,8 @@ HEADS = frozenset(
     " nn.max_pool2d nn.avg_pool2d nn.global_avg_pool2d nn.global_max_pool2d"
     " nn.adaptive_avg_pool2d nn.max_pool1d nn.avg_pool1d".split()
 )
+# A head that also takes what comes before it, and moves of its rows.
+NORM = "nn.layer_norm"
 # Ops that stand alone: several passes over their data.
 ALONE = frozenset(("nn.softmax", "nn.log_softmax", "nn.fast_softmax"))
 
@@ -233,8 +236,12 @@ class _Former:
         name = op_name(call)
         if kind == "nn.dense" and name in VIEWS:  # the same rows under other names
             return kind if before.shape[-1:] == after.shape[-1:] and is_sink else ""
+        if kind == NORM and is_sink and _moves_rows(call):
+            return kind
         if kind not in ("elementwise", "injective", "view"):  # after a head: elementwise only
             return kind if pattern <= OpPattern.BROADCAST and same and name not in VIEWS else ""
+        if is_row_norm(call):
+            return NORM if is_sink and self._feeds_rows(group, call) else ""
         if name in HEADS or name in ALONE:
             return ""
         if pattern == OpPattern.COMM_REDUCE:
@@ -244,6 +251,16 @@ class _Former:
         if pattern <= OpPattern.BROADCAST and same and name not in VIEWS:
             return "elementwise" if kind == "elementwise" else "injective"
         return kind if kind == "view" and name in VIEWS else "injective"
+
+    def _feeds_rows(self, group: _Group, norm: Call) -> bool:
+        """Whether a norm can compute the rows that it reads from what the group has so far."""
+        if any(self.index.get(id(a)) in group.nodes for a in norm.args[1:]):
+            return False
+        calls = [self._call(i) for i in group.nodes]
+        moves = [c for c in calls if _pattern(c) > OpPattern.BROADCAST]
+        if not all(_moves_rows(c) or _has_channels_last(c) for c in moves):
+            return False
+        return any(op_name(c) not in VIEWS for c in calls)
 
     def _type(self, i: int) -> TensorType | None:
         return _tensor(self.nodes[i])
@@ -274,7 +291,7 @@ def _repeatable(expr: Expr, groups: dict[int, _Group], index: dict[int, int]) ->
     if not _moves_only(expr):
         return False
     group = groups.get(index[id(expr)])
-    return group is None or group.kind not in HEADS
+    return group is None or (group.kind not in HEADS and group.kind != NORM)
 
 
 def _rests_on(
@@ -299,7 +316,7 @@ def _read_through(
         return False
     if kind == "attention":
         return True
-    if kind not in ("elementwise", "injective"):
+    if kind not in ("elementwise", "injective", NORM):
         return False
     source: Expr = expr
     moves = 0
@@ -322,8 +339,33 @@ def _keeps_rows(call: Call) -> bool:
     return False
 
 
+def _moves_rows(call: Call) -> bool:
+    """Whether the result consists of rows of the one operand, each as a whole.
+
+    Also where its channels come second: then the rows lie across it.
+    """
+    name, before, after = op_name(call), shape_of(call.args[0]), shape_of(call)
+    if name == "transpose":
+        axes = [a % len(before) for a in attrs_of(call).axes or ()]
+        return bool(axes) and len(before) - 1 in (axes[-1], axes[1])
+    if name == "take" and not (isinstance(call.args[1], Constant) and call.args[1].data.size == 1):
+        return False
+    if name not in VIEWS and name not in ("take", "strided_slice"):
+        return False
+    return before[-1:] == after[-1:] and prod(after) > 0
+
+
+def _has_channels_last(call: Call) -> bool:
+    """Whether the call moves the channels (axis 1) to the end and keeps the order of the others."""
+    rank = len(shape_of(call))
+    wanted = [0, *range(2, rank), 1]
+    return op_name(call) == "transpose" and [a % rank for a in attrs_of(call).axes or ()] == wanted
+
+
 def _kind(call: Call) -> str:
     name = op_name(call)
+    if is_row_norm(call) and has_compute(call):
+        return NORM
     if not has_compute(call) or not isinstance(call.checked_type, TensorType) or name in ALONE:
         return "opaque"
     if name in HEADS:

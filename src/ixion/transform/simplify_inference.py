@@ -26,13 +26,30 @@ class SimplifyInference(FunctionPass):
     """Unpacks batch, layer, group and instance norm and l2_normalize; removes dropout.
 
     Batch norm becomes ``data * scale + shift`` of its moving statistics, which constants then
-    fold into; the forms are Relay's.
+    fold into; the forms are Relay's.  With ``keep_rows``, layer norms that have a kernel of their
+    own (``is_row_norm``) stay whole.
     """
 
+    keep_rows: bool = False
     info = PassInfo(0, "SimplifyInference", ["InferType"])
 
     def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return rewrite(func, _unpack)  # type: ignore[return-value]  # a function stays one
+        unpack = _unpack_others if self.keep_rows else _unpack
+        return rewrite(func, unpack)  # type: ignore[return-value]  # a function stays one
+
+
+def is_row_norm(call: Call) -> bool:
+    """Whether a typed call is a layer norm of float32 rows: along the last axis."""
+    kind = call.checked_type
+    if not isinstance(call.op, Op) or call.op.name != "nn.layer_norm":
+        return False
+    attrs: Any = call.attrs
+    rows = isinstance(kind, TensorType) and attrs.axis in (-1, len(kind.shape) - 1)
+    return rows and isinstance(kind, TensorType) and kind.dtype == "float32"
+
+
+def _unpack_others(old: Expr, new: Expr) -> Expr:
+    return new if isinstance(old, Call) and is_row_norm(old) else _unpack(old, new)
 
 
 def _unpack(old: Expr, new: Expr) -> Expr:
