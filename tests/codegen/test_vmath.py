@@ -217,3 +217,15 @@ def test_many_copies_become_calls(native, target: str):
     native.run(kernel, [some, found], target)
     assert (found.reshape(40, lanes) == found[:lanes]).all()
     assert error_in_ulps(found, np.tanh(some.astype(WIDE))).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gate(native, target: str, dtype: str):
+    """2 / (1 + 2^x), good for sums in which 1 is: no infinity, no denormal number on the way."""
+    x = grid(dtype, 1 << 14)
+    found = apply(native, target, "gate", x)
+    with np.errstate(all="ignore"):
+        want = 2 / (1 + np.exp2(x.astype(WIDE)))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
+    error = np.abs(found.astype(WIDE) - want)[~np.isnan(x)]
+    assert error.max() <= (2e-7 if dtype == "float32" else 1e-15)

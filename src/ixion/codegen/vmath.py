@@ -29,7 +29,7 @@ _BOTH: dict[str, Function] = {
     "sigmoid": vmath_exp.sigmoid, "tanh": vmath_exp.tanh, "log": vmath_log.log,
     "log2": vmath_log.log2, "log10": vmath_log.log10, "log1p": vmath_log.log1p,
     "softplus": vmath_log.softplus, "erf": vmath_special.erf, "sin": vmath_trig.sin,
-    "cos": vmath_trig.cos,
+    "cos": vmath_trig.cos, "gate": vmath_exp.gate,
 }  # fmt: skip
 # Exact, or right in either dtype by nature.
 _PLAIN: dict[str, Function] = {

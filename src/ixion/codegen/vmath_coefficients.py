@@ -54,6 +54,16 @@ EXP2: Coefficients = {
         4.4549794711760616e-10,
     ),
 }
+# The same with one coefficient less: 2^r is good to 9.2e-8 of it.
+EXP2_SHORT: Coefficients = {
+    "float32": (
+        0.693147,
+        0.24022242,
+        0.055507336,
+        0.009671513,
+        0.0013264727,
+    ),
+}
 # Logarithm: (log(1+f) - f) / f^2, 1/sqrt(2) <= 1+f <= sqrt(2)
 LOG: Coefficients = {
     "float32": (
@@ -215,6 +225,19 @@ ERFC: Coefficients = {
         1.859427387429402e-06,
         4.146302183268488e-06,
         -2.22812957637235e-07,
+    ),
+}
+# -log2((1+erf(x)) / (1-erf(x))) / x in z = x^2, weighted so that 1 + erf(x) is good to 6e-8; times x
+# it goes on falling for any larger z.
+ERF_GATE: Coefficients = {
+    "float32": (
+        -3.2558155,
+        -0.2965185,
+        0.0005320228,
+        0.001805441,
+        -0.00025885392,
+        1.727067e-05,
+        -4.5863453e-07,
     ),
 }
 # The digits of 2/pi in pieces of 24 bits, the most significant first.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ixion.kernel.cheaper import cheaper
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.te.expr import (
     INDEX,
@@ -20,7 +21,6 @@ from ixion.te.expr import (
     Checked,
     Const,
     Expr,
-    Intrinsic,
     Lanes,
     Load,
     Ramp,
@@ -28,7 +28,6 @@ from ixion.te.expr import (
     Reduce,
     Shuffle,
     Var,
-    binary,
     broadcast,
     maximum,
     minimum,
@@ -142,27 +141,6 @@ class _Inliner:
 def _is_data(index: Expr) -> bool:
     """Whether an index comes from memory: then nothing but a check can keep it inside."""
     return any(isinstance(node, Load) for node in walk(index))
-
-
-def cheaper(expr: Expr) -> Expr:
-    """Small constant powers as products, and the argument of erf divided by a constant as product.
-
-    Both round differently from the definition by less than the functions themselves may.
-    """
-    if not isinstance(expr, Intrinsic) or not expr.dtype.startswith("float"):
-        return expr
-    base = expr.args[0]
-    if expr.name == "pow" and isinstance(expr.args[1], Const):
-        square = binary("mul", base, base)
-        powers = {1.0: base, 2.0: square, 3.0: binary("mul", square, base)}
-        return powers.get(float(expr.args[1].value), expr)
-    divides = expr.name == "erf" and isinstance(base, Binary) and base.op == "div"
-    if not divides or not isinstance(base, Binary) or not isinstance(base.b, Const):
-        return expr
-    if 2.0**-60 < abs(base.b.value) < 2.0**60:
-        inverse = Const(1.0 / base.b.value, base.dtype)
-        return Intrinsic("erf", (binary("mul", base.a, inverse),))
-    return expr
 
 
 def padded_shape(shape: Sequence[int], layout: Layout) -> list[int]:

@@ -171,14 +171,15 @@ class LayerNormNest:
             [Var(f"{n}{u}", "float32") for u in range(count)]
             for n in ("mean", "rest", "scale", "shift")
         )
-        last = self._each(partial(self._result, mean, scale, shift), rows)
+        result = partial(self._result, mean, scale, shift)
+        last = seq(*(self._each(result, [(u, row)]) for u, row in enumerate(rows)))
         last = _lets(shift, [-(r * s) for r, s in zip(rest, scale, strict=True)], last)
         last = _lets(scale, [self._scale(u, rest[u]) for u in range(count)], last)
         last = _lets(rest, [self._average(self.sums.load(u)) for u in range(count)], last)
-        second = self._each(partial(self._moments, mean), rows)
+        second = self._each(partial(self._moments, mean), list(enumerate(rows)))
         second = seq(self._clear(count, self.sums, self.squares), second, last)
         second = _lets(mean, [self._average(self.sums.load(u)) for u in range(count)], second)
-        first = seq(self._clear(count, self.sums), self._each(self._total, rows), second)
+        first = seq(self._clear(count, self.sums), self._each(self._total, list(enumerate(rows))), second)
         return _lets(rows, [self.row + u for u in range(count)], first)
 
     def _average(self, total: Expr) -> Expr:
@@ -192,11 +193,11 @@ class LayerNormNest:
         zero = Const(0.0, "float32", self.lanes)
         return seq(*(b.store(u, zero) for b in buffers for u in range(count)))
 
-    def _each(self, work: _Work, rows: Sequence[Var]) -> Stmt:
-        """``work`` for each vector of each row, the same columns of all rows together."""
+    def _each(self, work: _Work, rows: Sequence[tuple[int, Var]]) -> Stmt:
+        """``work`` for each vector of numbered rows, the same columns of all together."""
 
         def at(piece: _Piece, block: Expr) -> Iterator[Stmt]:
-            for u, row in enumerate(rows):
+            for u, row in rows:
                 where = {self.row: row, self.slot: wrap(u), self.block: block}
                 yield work(piece, where, u)
 

@@ -103,7 +103,7 @@ _INTRINSIC: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "round": np.rint,
     "neg": np.negative, "not": np.invert, "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)), "softplus": _softplus, "erf": _erf,
-    "pow": np.power, "fma": lambda a, b, c: a * b + c,
+    "gate": lambda x: 2.0 / (1.0 + np.exp2(x)), "pow": np.power, "fma": lambda a, b, c: a * b + c,
     "popcount": lambda a: np.bitwise_count(a.view(f"u{a.dtype.itemsize}")),
 }  # fmt: skip
 # Exact on their own dtype; every other intrinsic is computed in float64 and rounded once.
