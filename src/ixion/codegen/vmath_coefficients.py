@@ -227,8 +227,8 @@ ERFC: Coefficients = {
         -2.22812957637235e-07,
     ),
 }
-# -log2((1+erf(x)) / (1-erf(x))) / x in z = x^2, weighted so that 1 + erf(x) is good to 6e-8; times x
-# it goes on falling for any larger z.
+# -log2((1+erf(x)) / (1-erf(x))) / x in z = x^2, weighted so that 1 + erf(x) is good to 6e-8;
+# times x it goes on falling for any larger z.
 ERF_GATE: Coefficients = {
     "float32": (
         -3.2558155,

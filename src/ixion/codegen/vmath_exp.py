@@ -114,7 +114,7 @@ def sigmoid(x: Expr) -> Expr:
 
 
 def gate(x: Expr) -> Expr:
-    """``2 / (1 + 2^x)``, in float32 with an error below 2e-7: for sums that lose the smaller digits.
+    """``2 / (1 + 2^x)``, in float32 with an error below 2e-7: for sums that lose small digits.
 
     The shifter holds the exponent's bias too, so that its sum with x has the bits of ``2^n``; those
     of ``2^128`` are infinity's.

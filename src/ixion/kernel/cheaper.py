@@ -1,4 +1,4 @@
-"""Elements said in cheaper ways that round differently by less than the functions themselves may."""
+"""Elements in cheaper words, which round differently by less than the functions themselves may."""
 
 from __future__ import annotations
 

@@ -172,14 +172,16 @@ class LayerNormNest:
             for n in ("mean", "rest", "scale", "shift")
         )
         result = partial(self._result, mean, scale, shift)
+        # Row by row: stores of several rows would stand in the way of loads 4 KiB apart.
         last = seq(*(self._each(result, [(u, row)]) for u, row in enumerate(rows)))
         last = _lets(shift, [-(r * s) for r, s in zip(rest, scale, strict=True)], last)
         last = _lets(scale, [self._scale(u, rest[u]) for u in range(count)], last)
         last = _lets(rest, [self._average(self.sums.load(u)) for u in range(count)], last)
-        second = self._each(partial(self._moments, mean), list(enumerate(rows)))
+        numbered = list(enumerate(rows))
+        second = self._each(partial(self._moments, mean), numbered)
         second = seq(self._clear(count, self.sums, self.squares), second, last)
         second = _lets(mean, [self._average(self.sums.load(u)) for u in range(count)], second)
-        first = seq(self._clear(count, self.sums), self._each(self._total, list(enumerate(rows))), second)
+        first = seq(self._clear(count, self.sums), self._each(self._total, numbered), second)
         return _lets(rows, [self.row + u for u in range(count)], first)
 
     def _average(self, total: Expr) -> Expr:

@@ -32,8 +32,9 @@ COMPARE_OPS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 PREDICATES = frozenset(("isnan", "isinf", "isfinite"))
 # ``gate(x)`` is ``2 / (1 + 2^x)``: what 1 + tanh and 1 + erf are, of another argument.
 UNARY_INTRINSICS = frozenset(
-    "exp exp2 expm1 log log1p log2 log10 sqrt rsqrt tanh sigmoid softplus erf gate sin cos tan asin"
-    " acos atan sinh cosh asinh acosh atanh floor ceil round trunc abs neg sign not popcount".split()
+    "exp exp2 expm1 log log1p log2 log10 sqrt rsqrt tanh sigmoid softplus erf gate sin cos tan"
+    " asin acos atan sinh cosh asinh acosh atanh floor ceil round trunc abs neg sign not"
+    " popcount".split()
 )
 INTRINSICS = PREDICATES | UNARY_INTRINSICS | frozenset(("pow", "fma", "atan2", "fmod"))
 
