@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.kernel.conftest import check_schedule, formed, run_lowered, unpack
 
+import ixion
 from ixion import op
 from ixion.base.target import Target
-from ixion.ir import Tuple, const, var
+from ixion.ir import Function, IRModule, Tuple, const, var
 from ixion.kernel.dense import chunk_rows, dense_tile
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN
@@ -40,6 +41,31 @@ def test_dense_with_long_work_on_its_result(target, rows, columns) -> None:
     gate = op.call("erf", op.call("divide", y, const(np.float32(2**0.5))))
     body = op.call("multiply", half, op.call("add", gate, const(np.float32(1))))
     check_schedule([x], body, [normal(rows, 24)], target, expect=Dense, blocked=False)
+
+
+@pytest.mark.parametrize(("shape", "columns"), [((1, 5, 7), 40), ((2, 3, 3), 16), ((1, 4, 30), 5)])
+@pytest.mark.parametrize("long", [False, True])
+def test_dense_with_its_columns_made_channels(target, shape, columns, long) -> None:
+    """As at the end of a ConvNeXt block: scaled, and added to blocked channels."""
+    x, r = var("x", shape=(*shape, 24)), var("r", shape=(shape[0], columns, *shape[1:]))
+    y = op.call("nn.dense", x, const(normal(columns, 24)), units=columns)
+    y = op.call("transpose", op.call("add", y, const(normal(columns))), axes=(0, 3, 1, 2))
+    y = op.call("multiply", op.call("sigmoid", y) if long else y, const(normal(columns, 1, 1)))
+    values = [normal(*shape, 24), normal(shape[0], columns, *shape[1:])]
+    check_schedule([x, r], op.call("add", y, r), values, target, expect=Dense)
+
+
+@pytest.mark.parametrize("machine", ["native", "avx2", "generic"])
+def test_compiled_dense_with_its_columns_made_channels(machine) -> None:
+    x, r = var("x", shape=(1, 9, 5, 33)), var("r", shape=(1, 50, 9, 5))
+    y = op.call("nn.dense", x, const(normal(50, 33)), units=50)
+    y = op.call("add", op.call("transpose", y, axes=(0, 3, 1, 2)), op.call("nn.relu", r))
+    module = IRModule.from_expr(Function([x, r], op.call("nn.global_avg_pool2d", y)))
+    values = [normal(1, 9, 5, 33), normal(1, 50, 9, 5)]
+    want = ixion.compile(module, executor="reference")(*values)
+    one, two = (ixion.compile(module, target=machine, threads=n)(*values) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(one, want, rtol=1e-4, atol=1e-4)
 
 
 def test_small_powers(target) -> None:

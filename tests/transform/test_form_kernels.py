@@ -133,3 +133,65 @@ def test_moved_rows_are_read_where_they_were() -> None:
     found = kernels(formed([x], Tuple([first, second])))
     moves = ["reshape", "transpose", "take", "multiply"]
     assert found == [("nn.dense", ["nn.dense"]), ("injective", moves), ("injective", moves)]
+
+
+def dense(x: Expr, ins: int, outs: int) -> Expr:
+    return op.call("nn.dense", x, const(np.ones((outs, ins), np.float32)), units=outs)
+
+
+def norm(x: Expr, size: int) -> Expr:
+    one = const(np.ones(size, np.float32))
+    return op.call("nn.layer_norm", x, one, one, axis=-1)
+
+
+def test_a_norm_of_rows_takes_elementwise_work_and_moves_around_it() -> None:
+    x, y = (var(n, shape=(1, 4, 6, 8)) for n in "xy")
+    z = norm(op.call("add", x, y), 8)
+    z = op.call("reshape", op.call("transpose", z, axes=(0, 2, 1, 3)), newshape=(6, 4, 8))
+    body = op.call("nn.relu", z)
+    assert kernels(formed([x, y], body)) == [
+        ("nn.layer_norm", ["add", "nn.layer_norm", "transpose", "reshape", "nn.relu"])
+    ]
+
+
+def test_a_sum_that_others_read_is_no_part_of_the_norm() -> None:
+    x, y = (var(n, shape=(4, 8)) for n in "xy")
+    total = op.call("add", x, y)
+    found = formed([x, y], op.call("add", dense(norm(total, 8), 8, 8), total))
+    assert [ops for _, ops in kernels(found)] == [["add"], ["nn.layer_norm"], ["nn.dense", "add"]]
+
+
+def test_moves_that_tear_rows_are_no_part_of_the_norm() -> None:
+    x = var("x", shape=(4, 8))
+    y = norm(op.call("nn.relu", op.call("transpose", x, axes=(1, 0))), 4)
+    found = kernels(formed([x], op.call("reshape", y, newshape=(4, 8))))
+    assert [kind for kind, _ in found] == ["injective", "nn.layer_norm", "view"]
+    x = var("x", shape=(2, 3, 5, 8))
+    y = op.call("transpose", norm(x, 8), axes=(0, 3, 1, 2))
+    found = kernels(formed([x], op.call("transpose", y, axes=(0, 2, 1, 3))))
+    assert [kind for kind, _ in found] == ["nn.layer_norm", "injective"]
+    x = var("x", shape=(2, 4, 8, 3))
+    y = norm(op.call("transpose", x, axes=(1, 0, 3, 2)), 8)
+    assert [kind for kind, _ in kernels(formed([x], y))] == ["injective", "nn.layer_norm"]
+
+
+def test_a_norm_whose_parameter_is_computed_along_with_its_data() -> None:
+    x = var("x", shape=(8, 8))
+    y = op.call("nn.relu", x)
+    row = op.call("sum", y, axis=(0,))
+    found = formed([x], op.call("nn.layer_norm", y, row, row, axis=-1))
+    assert [kind for kind, _ in kernels(found)] == ["elementwise", "reduce", "nn.layer_norm"]
+
+
+def test_dense_columns_become_channels_once() -> None:
+    x, r = var("x", shape=(1, 4, 5, 8)), var("r", shape=(1, 16, 4, 5))
+    y = op.call("transpose", dense(x, 8, 16), axes=(0, 3, 1, 2))
+    total = op.call("add", y, r)
+    found = kernels(formed([x, r], total))
+    assert found == [("nn.dense", ["nn.dense", "transpose", "add"])]
+    again = kernels(formed([x, r], op.call("transpose", total, axes=(0, 2, 3, 1))))
+    assert [kind for kind, _ in again] == ["nn.dense", "injective"]
+    turned = kernels(formed([x], op.call("transpose", dense(x, 8, 16), axes=(0, 2, 1, 3))))
+    assert [kind for kind, _ in turned] == ["nn.dense", "injective"]
+    view = kernels(formed([x], op.call("reshape", y, newshape=(1, 64, 5))))
+    assert [kind for kind, _ in view] == ["nn.dense", "view"]

@@ -114,7 +114,7 @@ def _even_chunk(rows: int, chunks: int, tile: TileShape) -> int:
 
 @dataclass(eq=False)
 class DenseNest:
-    """``out``'s last dim has ``columns`` elements, all dims before it make ``rows``."""
+    """``out``'s dim ``axis`` has ``columns`` elements, the other dims in order make ``rows``."""
 
     rows: int
     depth: int
@@ -131,6 +131,7 @@ class DenseNest:
     # Which part of the depth, and where the sums of the parts before and after it are kept.
     span: tuple[int, int] | None = field(default=None, kw_only=True)
     partial: Buffer | None = field(default=None, kw_only=True)
+    axis: int = field(default=-1, kw_only=True)
     acc: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:
@@ -259,7 +260,9 @@ class DenseNest:
         tail = self.columns % self.lanes
         column = self.block * self.lanes + lane
         exact = {**ranges, lane: (0, tail - 1)} if tail and self.blocks == 1 else ranges
-        index = (*unflatten(self.orow, shape[:-1]), column)
+        axis = self.axis % len(shape)
+        index = unflatten(self.orow, shape[:axis] + shape[axis + 1 :])
+        index.insert(axis, column)
         if tail:  # the last block is short: bounds hold for the lanes that count
             self.access.limits[lane] = (self.block * self.lanes, self.columns)
         element = self.access.element(self.out, index, exact)

@@ -14,8 +14,17 @@ from ixion.kernel.access import Access, Operand
 from ixion.kernel.dense import DenseNest, dense_chunk, dense_tile, depth_parts
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
-from ixion.kernel.schedule import Lowered, Pack, Place, Schedule, layout_pack, register_schedule
-from ixion.op.typed import dtype_of, shape_of
+from ixion.kernel.schedule import (
+    Lowered,
+    Pack,
+    Place,
+    Schedule,
+    block_size,
+    channel_block,
+    layout_pack,
+    register_schedule,
+)
+from ixion.op.typed import dtype_of, op_name, shape_of
 from ixion.te.stmt import Buffer
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -23,7 +32,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @register_schedule("nn.dense")
 class Dense(Schedule):
-    """Plain rows in, plain rows out, packed weights."""
+    """Plain rows in, packed weights, and out come plain rows or blocks of channels.
+
+    The latter where the kernel moves the columns to the second place: they are channels then.
+    """
 
     rank = 10
 
@@ -40,10 +52,17 @@ class Dense(Schedule):
 
     def wanted(self, i: int) -> Layout | None:
         assert self.group.head is not None
-        return PLAIN if i == self.group.operand(self.group.head, 0) else None
+        if i == self.group.operand(self.group.head, 0):
+            return PLAIN
+        same = shape_of(self.group.params[i]) == shape_of(self.group.function.body)
+        known = self.group.constant[i]
+        return channel_block(self.target) if self._turned() and same and not known else None
 
     def result(self) -> Layout | None:
-        return PLAIN
+        return channel_block(self.target) if self._turned() else PLAIN
+
+    def _turned(self) -> bool:
+        return any(op_name(c) == "transpose" for c in self.group.calls)
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         head = self.group.head
@@ -56,7 +75,8 @@ class Dense(Schedule):
         shape = shape_of(head)
         rows, columns = prod(shape[:-1]), shape[-1]
         depth = shape_of(head.args[0])[-1]
-        lanes = self.target.lanes("float32")
+        turned = self._turned()
+        lanes = block_size(self.target) if turned else self.target.lanes("float32")
         blocks = -(-columns // lanes)
         tile = dense_tile(self.target, lanes, rows, blocks, depth)
         groups = -(-blocks // tile.blocks)
@@ -73,6 +93,7 @@ class Dense(Schedule):
             return DenseNest(
                 rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0],
                 place, access, anchor, chunk, span=span, partial=partial_sums,
+                axis=1 if turned else -1,
             )  # fmt: skip
 
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}

@@ -234,9 +234,9 @@ class _Former:
             return ""
         same = tuple(before.shape) == tuple(after.shape)
         name = op_name(call)
-        if kind == "nn.dense" and name in VIEWS:  # the same rows under other names
-            return kind if before.shape[-1:] == after.shape[-1:] and is_sink else ""
-        if kind == NORM and is_sink and _moves_rows(call):
+        if kind == "nn.dense" and (name in VIEWS or name == "transpose"):
+            return kind if is_sink and self._keeps_dense_rows(group, call) else ""
+        if kind == NORM and is_sink and _moves_rows(call) and not self._lies_across(group):
             return kind
         if kind not in ("elementwise", "injective", "view"):  # after a head: elementwise only
             return kind if pattern <= OpPattern.BROADCAST and same and name not in VIEWS else ""
@@ -251,6 +251,24 @@ class _Former:
         if pattern <= OpPattern.BROADCAST and same and name not in VIEWS:
             return "elementwise" if kind == "elementwise" else "injective"
         return kind if kind == "view" and name in VIEWS else "injective"
+
+    def _keeps_dense_rows(self, group: _Group, move: Call) -> bool:
+        """Whether a move gives a dense layer's rows other names, or puts pictures' channels second.
+
+        After the latter no other move fits.
+        """
+        if any(op_name(self._call(i)) == "transpose" for i in group.nodes):
+            return False
+        if op_name(move) == "transpose":
+            return _has_channels_second(move)
+        return shape_of(move)[-1:] == shape_of(move.args[0])[-1:]
+
+    def _lies_across(self, group: _Group) -> bool:
+        """Whether a norm's rows have become channels: other moves would tear them."""
+        calls = [self._call(i) for i in sorted(group.nodes)]
+        after = calls[[is_row_norm(c) for c in calls].index(True) :]
+        moves = [attrs_of(c).axes for c in after if op_name(c) == "transpose"]
+        return any(axes[-1] % len(axes) != len(axes) - 1 for axes in moves)
 
     def _feeds_rows(self, group: _Group, norm: Call) -> bool:
         """Whether a norm can compute the rows that it reads from what the group has so far."""
@@ -347,7 +365,7 @@ def _moves_rows(call: Call) -> bool:
     name, before, after = op_name(call), shape_of(call.args[0]), shape_of(call)
     if name == "transpose":
         axes = [a % len(before) for a in attrs_of(call).axes or ()]
-        return bool(axes) and len(before) - 1 in (axes[-1], axes[1])
+        return bool(axes) and len(before) - 1 in (axes[-1], *axes[1:2])
     if name == "take" and not (isinstance(call.args[1], Constant) and call.args[1].data.size == 1):
         return False
     if name not in VIEWS and name not in ("take", "strided_slice"):
@@ -360,6 +378,14 @@ def _has_channels_last(call: Call) -> bool:
     rank = len(shape_of(call))
     wanted = [0, *range(2, rank), 1]
     return op_name(call) == "transpose" and [a % rank for a in attrs_of(call).axes or ()] == wanted
+
+
+def _has_channels_second(call: Call) -> bool:
+    """Whether a transpose moves the last of four or more axes to the second place."""
+    rank = len(shape_of(call))
+    return rank >= 4 and [a % rank for a in attrs_of(call).axes or ()] == [
+        0, rank - 1, *range(1, rank - 1)
+    ]  # fmt: skip
 
 
 def _kind(call: Call) -> str:
