@@ -36,6 +36,7 @@ _FILES: dict[str, str] = {
     "fold_explicit_padding": "FoldExplicitPadding",
     "inline_globals": "InlineGlobals",
     "remove_unused_functions": "RemoveUnusedFunctions",
+    "find_layer_norm": "FindLayerNorm",
     "form_kernels": "FormKernels",
     "plan_layouts": "PlanLayouts",
     "verify": "VerifyInstrument verified",

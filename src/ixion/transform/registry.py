@@ -46,6 +46,7 @@ _BUILTIN: dict[str, str] = {
     "FormKernels": "form_kernels",
     "PlanLayouts": "plan_layouts",
     "SplitToSlices": "split_to_slices",
+    "FindLayerNorm": "find_layer_norm",
 }
 
 
