@@ -11,7 +11,7 @@ from ixion.base.target import Target
 from ixion.ir import Call, Constant, Expr, Function, IRModule, Var
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
-from ixion.kernel.schedule import Lowered, Schedule, channel_block, layout_pack, schedule_for
+from ixion.kernel.schedule import Lowered, Place, Schedule, channel_block, layout_pack, schedule_for
 from ixion.te.evaluate import run_kernel
 from ixion.transform.form_kernels import FormKernels
 from ixion.transform.pass_infra import Sequential
@@ -49,8 +49,13 @@ def run_lowered(lowered: Lowered, inputs: list[Array], out_size: int) -> Array:
         ("temp", i): np.full(n // 4, np.nan, np.float32) for i, n in enumerate(lowered.temps)
     }
     for kernel, places in lowered.kernels:
-        run_kernel(kernel, [memory[p.kind, p.index] for p in places])
+        run_kernel(kernel, [_part(memory[p.kind, p.index], p) for p in places])
     return memory["out", 0]
+
+
+def _part(array: Array, place: Place) -> Array:
+    end = None if place.length is None else place.start + place.length
+    return array[place.start : end]
 
 
 def check_schedule(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixion.kernel.dense import KEPT
+from ixion.kernel.panels import KEPT
 from ixion.kernel.spatial import SpatialNest, Valid
 from ixion.kernel.tile import multiply_step
 from ixion.te.expr import Expr, Var, minimum, wrap

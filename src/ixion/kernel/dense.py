@@ -17,26 +17,18 @@ from math import gcd, prod
 from ixion.base import dtype as dtypes
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand, Vectorizer
-from ixion.kernel.loops import decode
+from ixion.kernel.panels import LINE, UNROLL, Panels
 from ixion.kernel.spatial import readdressed
-from ixion.kernel.tile import (
-    Accumulators,
-    TileShape,
-    even_tiles,
-    multiply_step,
-    vector_registers,
-)
+from ixion.kernel.tile import TileShape, even_tiles, vector_registers
 from ixion.te.expr import Expr, Intrinsic, Var, minimum, substitute, wrap
 from ixion.te.simplify import simplify
-from ixion.te.stmt import Buffer, For, If, Kernel, Prefetch, Stmt, seq, unroll
+from ixion.te.stmt import Buffer, For, If, Kernel, Stmt, seq
 from ixion.te.tensor import Tensor
 
-UNROLL = 4
 CHUNK_ROWS = 128
 LEAST_TASKS = 16
 LEAST_PART = 512  # of the depth, in a kernel of its own
-KEPT = 256 << 10  # bytes of weights that are in the cache already when a kernel comes to them
-LINE, SETS, WAYS = 64, 64, 8  # the first-level cache of current CPUs
+SETS, WAYS = 64, 8  # the first-level cache of current CPUs
 # Intrinsics of one or two instructions.
 _SHORT = frozenset(("fma", "neg", "abs", "sqrt", "not"))
 
@@ -55,11 +47,11 @@ def _cheapest(target: Target, lanes: int, rows: int, blocks: int, depth: int) ->
     for b in range(1, min(blocks, 6) + 1):
         most = (registers - b - 1) // b
         sizes = {even_tiles(rows, limit)[0] for limit in range(max(1, most - 3), most + 1)}
-        found += [(_cost(rows, p, blocks, b, depth), TileShape(p, b)) for p in sizes]
+        found += [(tile_cost(rows, p, blocks, b, depth), TileShape(p, b)) for p in sizes]
     return min(found, key=lambda f: (round(f[0], 6), f[1].pixels))[1]
 
 
-def _cost(rows: int, pixels: int, blocks: int, b: int, depth: int) -> float:
+def tile_cost(rows: int, pixels: int, blocks: int, b: int, depth: int) -> float:
     """Relative time per useful product; a group of fewer vectors counts as whole.
 
     The loads' weights were fitted to measurements of some twenty tiles on Zen 4.
@@ -113,7 +105,7 @@ def _even_chunk(rows: int, chunks: int, tile: TileShape) -> int:
 
 
 @dataclass(eq=False)
-class DenseNest:
+class DenseNest(Panels):
     """``out``'s dim ``axis`` has ``columns`` elements, the other dims in order make ``rows``."""
 
     rows: int
@@ -132,117 +124,27 @@ class DenseNest:
     span: tuple[int, int] | None = field(default=None, kw_only=True)
     partial: Buffer | None = field(default=None, kw_only=True)
     axis: int = field(default=-1, kw_only=True)
-    acc: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:
         self.begin, self.end = self.span or (0, self.depth)
-        self.acc = Accumulators.make("acc", self.tile, self.lanes, self.anchor.dtype)
-        self.group, self.chunk = Var("group"), Var("chunk")
         self.blocks = -(-self.columns // self.lanes)
         self.groups = -(-self.blocks // self.tile.blocks)
-        self.chunks = -(-self.rows // self.chunk_rows)
-        size = self.tile.pixels * self.tile.blocks * self.lanes
-        self.sums = Buffer("sums", self.anchor.dtype, "scratch", size)
+        self.prepare(self.anchor.dtype)
+        self.sums = Buffer("sums", self.anchor.dtype, "scratch", self.tile.pixels * self.wide)
         self.looped = False
         self._prepare_epilogue()
         if _is_long(self.value):
             self.looped = True
             self._prepare_epilogue()
 
-    @property
-    def weight_size(self) -> int:
-        return self.groups * self.depth * self.tile.blocks * self.lanes
-
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         task = Var("task")
-        parts = [(self.chunk, self.chunks), (self.group, self.groups)]
-        body = decode(task, parts, self._chunk_body())
-        tasks = self.chunks * self.groups
+        body, tasks = self.body(task), self.chunks * self.groups
         if not self.looped:
             return Kernel(name, params, task, tasks, body, locals=(self.acc.buffer,))
         scratch = self.sums.size * dtypes.itemsize(self.sums.dtype)
         both = (self.acc.buffer, self.sums)
         return Kernel(name, params, task, tasks, body, locals=both, scratch=scratch)
-
-    def _chunk_body(self) -> Stmt:
-        whole = self.rows // self.chunk_rows
-        start = self.chunk * self.chunk_rows
-        same = self._rows(self.chunk_rows, start)
-        rest = self.rows - whole * self.chunk_rows
-        if rest == 0:
-            return same
-        return If(self.chunk < whole, same, self._rows(rest, wrap(whole * self.chunk_rows)))
-
-    def _rows(self, length: int, shift: Expr) -> Stmt:
-        """Tiles over ``length`` rows from ``shift`` on; equal ones become a loop."""
-        sizes = even_tiles(length, self.tile.pixels)
-        parts: list[Stmt] = []
-        at = done = 0
-        for size in sorted(set(sizes), reverse=True):
-            run, i = sizes.count(size), Var("tile")
-            number = wrap(done) if run == 1 else i + done
-            start = simplify(shift + (wrap(at) if run == 1 else i * size + at))
-            tile = self._tile(start, size, number, len(sizes))
-            parts.append(tile if run == 1 else For(i, 0, run, tile))
-            at, done = at + run * size, done + run
-        return seq(*parts)
-
-    def _tile(self, row: Expr, size: int, number: Expr, tiles: int) -> Stmt:
-        k, u = Var("k"), Var("u")
-        full = self.begin + (self.end - self.begin) // UNROLL * UNROLL
-        parts: list[Stmt] = [self.acc.clear() if self.begin == 0 else self._resume(row, size)]
-        if full > self.begin:
-            ahead = self._ahead(k, number, tiles)
-            step = seq(*ahead, unroll(u, UNROLL, self._step(row, size, k, u)))
-            parts.append(For(k, self.begin, full, step, step=UNROLL))
-        if self.end > full:
-            parts.append(For(k, full, self.end, self._step(row, size, k, wrap(0))))
-        last = self.end == self.depth
-        return seq(*parts, self._finish(row, size) if last else self._pause(row, size))
-
-    def _partial_at(self, row: Expr, number: int) -> Expr:
-        wide = self.tile.blocks * self.lanes
-        return simplify((self.group * self.rows + row) * wide + number * self.lanes)
-
-    def _resume(self, row: Expr, size: int) -> Stmt:
-        """Goes on from the sums of the parts before."""
-        assert self.partial is not None
-        kept = [
-            self.partial.load(self._partial_at(row, i), self.lanes)
-            for i in range(size * self.tile.blocks)
-        ]
-        return seq(*(self.acc.buffer.store(i, value) for i, value in enumerate(kept)))
-
-    def _pause(self, row: Expr, size: int) -> Stmt:
-        """Keeps the sums for the next part."""
-        assert self.partial is not None
-        return seq(*(
-            self.partial.store(self._partial_at(row, i), self.acc.buffer.load(i))
-            for i in range(size * self.tile.blocks)
-        ))  # fmt: skip
-
-    def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
-        """Asks for the next group's weights, each tile of rows for a part of them."""
-        if 4 * self.weight_size <= KEPT or self.groups == 1:
-            return []
-        line = LINE // dtypes.itemsize(self.weights.dtype)
-        wide, steps = self.tile.blocks * self.lanes, (self.end - self.begin) // UNROLL
-        lines = -(-(self.end - self.begin) * wide // line)
-        each = -(-lines // (tiles * steps))
-        group = minimum(self.group + 1, self.groups - 1)
-        done = number * (steps * each * line) + (k - self.begin) * (each * line // UNROLL)
-        at = simplify((group * self.depth + self.begin) * wide + done)
-        return [Prefetch(self.weights, at + i * line) for i in range(each)]
-
-    def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
-        wide = self.tile.blocks * self.lanes
-        x = simplify(row * self.depth + k) + u
-        w = simplify(self.group * (self.depth * wide) + k * wide) + u * wide
-        return multiply_step(
-            self.acc, range(size), self.tile.blocks,
-            lambda b: self.weights.load(w + b * self.lanes, self.lanes),
-            lambda p: self.source.load(x + p * self.depth),
-        )  # fmt: skip
 
     def _prepare_epilogue(self) -> None:
         self.orow, self.block, lane = Var("orow"), Var("ob"), Var("lane")

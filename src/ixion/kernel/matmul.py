@@ -39,7 +39,6 @@ class MatmulNest(DenseNest):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.batch = Var("batch")
-        self.wide = self.tile.blocks * self.lanes
         self.packed = Buffer(
             "packed", self.anchor.dtype, "scratch", self.depth * self.wide,
             offset=-(-4 * self.sums.size // 64) * 64,

@@ -27,10 +27,17 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Place:
-    """What a kernel's parameter is: output, input or temporary number ``index``."""
+    """What a kernel's parameter is: output, input or temporary number ``index``.
+
+    With ``length`` it is a part of an output or input in plain layout: that many elements from
+    ``start`` on.  An output with ``read`` set is only read: an earlier kernel wrote it.
+    """
 
     kind: Literal["out", "in", "temp"]
     index: int
+    start: int = 0
+    length: int | None = None
+    read: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,11 +51,11 @@ def assemble(
     join_results(lowering.steps)
     spread_lifetimes(lowering.steps)
     arena = plan(lowering.storages)
-    kernels: dict[str, Kernel] = {}
+    kernels, symbols = _named_kernels(lowering.steps)
     steps: list[Step] = []
     hosts: list[HostStep] = []
     for planned, barrier in zip(lowering.steps, needed_barriers(lowering.steps), strict=True):
-        steps.append(_step(planned, barrier, kernels, hosts))
+        steps.append(_step(planned, barrier, symbols, hosts))
     outputs = [
         TensorSpec(n, v.shape, v.dtype) for n, v in zip(output_names, lowering.results, strict=True)
     ]
@@ -75,7 +75,7 @@ def assemble(
 def _output_places(lowering: Lowering) -> list[Storage | None]:
     """Results that a kernel writes straight into the caller's array give None."""
     places: list[Storage | None] = []
-    written = {v.storage for step in lowering.steps for v in step.writes}
+    written = {v.storage.root()[0] for step in lowering.steps for v in step.writes}
     storages = [v.storage for v in lowering.results]
     for number, value in enumerate(lowering.results):
         storage = value.storage
@@ -97,19 +97,28 @@ def _slot(storage: Storage) -> Slot:
     return Slot(root.kind, root.index, at)
 
 
+def _named_kernels(steps: Sequence[PlannedStep]) -> tuple[dict[str, Kernel], dict[int, str]]:
+    """Kernels by symbol, equal ones once, and the symbol of each by its id."""
+    kernels: dict[str, Kernel] = {}
+    symbols: dict[int, str] = {}
+    for step in steps:
+        kernel = step.kernel
+        if kernel is not None and id(kernel) not in symbols:
+            symbols[id(kernel)] = symbol = f"ix_{kernel_key(kernel)[:32]}"
+            kernels.setdefault(symbol, kernel)
+    return kernels, symbols
+
+
 def _step(
-    planned: PlannedStep, barrier: bool, kernels: dict[str, Kernel], hosts: list[HostStep]
+    planned: PlannedStep, barrier: bool, symbols: dict[int, str], hosts: list[HostStep]
 ) -> Step:
     slots = tuple(_slot(s) for s in planned.places)
     if planned.host is not None:
         hosts.append(_host_step(planned.host, planned.reads, planned.writes))
         return Step("host", slots=slots, label=planned.label, host=len(hosts) - 1)
     assert planned.kernel is not None
-    symbol = f"ix_{kernel_key(planned.kernel)[:32]}"
-    kernels.setdefault(symbol, planned.kernel)
-    return Step(
-        "call", symbol, slots, planned.kernel.tasks, barrier, planned.label, _cost(planned)
-    )
+    symbol, tasks = symbols[id(planned.kernel)], planned.kernel.tasks
+    return Step("call", symbol, slots, tasks, barrier, planned.label, _cost(planned))
 
 
 def _cost(planned: PlannedStep) -> float:

@@ -30,7 +30,7 @@ def join_copies(steps: Sequence[PlannedStep], results: Sequence[Value]) -> list[
     no result itself.
     """
     kept = {v.storage for v in results}
-    made = {v.storage for step in steps for v in step.writes}
+    made = {v.storage.root()[0] for step in steps for v in step.writes}
     remaining = []
     for step in steps:
         if step.copy_to is None:

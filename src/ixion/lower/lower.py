@@ -226,19 +226,19 @@ class Lowering:
         label: str,
         products: int,
     ) -> None:
-        storages, reads = [], []
+        storages: list[Storage] = []
+        reads: list[Value] = []
+        written: list[Value] = []
         for place in places:
             if place.kind == "temp":
                 storages.append(temps[place.index])
-            elif place.kind == "in":
-                storages.append(inputs[place.index].storage)
-                reads.append(inputs[place.index])
-            else:
-                storages.append(outputs[place.index].storage)
+                continue
+            value = _part((inputs if place.kind == "in" else outputs)[place.index], place)
+            storages.append(value.storage)
+            (reads if place.kind == "in" or place.read else written).append(value)
         in_place = [
             n for n, p in enumerate(places) if p.kind == "in" and p.index in lowered.in_place
         ]
-        written = [outputs[p.index] for p in places if p.kind == "out"]
         self.steps.append(PlannedStep(
             label, reads, written, storages, kernel, in_place=in_place,
             products=products // len(lowered.kernels),
@@ -262,6 +262,17 @@ class Lowering:
         self.steps.append(PlannedStep(label, inputs, outputs, storages, host=call))
         kind = node.checked_type
         self.values[id(node)] = outputs[0] if isinstance(kind, TensorType) else tuple(outputs)
+
+
+def _part(value: Value, place: Place) -> Value:
+    """What a kernel sees of a value: all of it, or some elements as a storage inside its own."""
+    if place.length is None:
+        return value
+    width = dtypes.itemsize(value.dtype)
+    storage = Storage(
+        value.storage.kind, place.length * width, parent=value.storage, at=place.start * width
+    )
+    return Value(storage, PLAIN, (place.length,), value.dtype)
 
 
 def _constant_uses(order: Sequence[Expr]) -> Iterator[Constant]:

@@ -33,6 +33,7 @@ from ixion.op.pool_global import (
     global_max_pool2d,
     global_max_pool3d,
 )
+from ixion.op.recurrent import gru_sequence, lstm_sequence, rnn_sequence
 from ixion.op.reshapes import batch_flatten
 from ixion.op.resize import upsampling, upsampling3d
 from ixion.op.signal import fifo_buffer
@@ -79,12 +80,14 @@ __all__ = [
     "global_max_pool2d",
     "global_max_pool3d",
     "group_norm",
+    "gru_sequence",
     "instance_norm",
     "l2_normalize",
     "layer_norm",
     "leaky_relu",
     "log_softmax",
     "lrn",
+    "lstm_sequence",
     "matmul",
     "max_pool1d",
     "max_pool2d",
@@ -95,6 +98,7 @@ __all__ = [
     "pad",
     "prelu",
     "relu",
+    "rnn_sequence",
     "softmax",
     "space_to_batch_nd",
     "space_to_depth",

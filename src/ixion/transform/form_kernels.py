@@ -58,11 +58,20 @@ ALONE = frozenset(("nn.softmax", "nn.log_softmax", "nn.fast_softmax"))
 def has_compute(call: Call) -> bool:
     """Whether loops can do the call (else Python does it, as a host step).
 
-    The op must say what its elements are, and no operand may be complex.
+    The op must say what its elements are or have a schedule of its own, and no operand may be
+    complex.
     """
     if op_attr(call, "FTVMCompute") is None:
-        return False
+        return _scheduled(call)
     return not any(_is_complex(node.checked_type) for node in (*call.args, call))
+
+
+def _scheduled(call: Call) -> bool:
+    """Whether a schedule does the call of an op without compute."""
+    can = op_attr(call, "FScheduled")
+    if can is None:
+        return False
+    return bool(can(call.attrs, tuple(a.checked_type for a in call.args), call.checked_type))
 
 
 def _is_complex(kind: Type) -> bool:
@@ -465,7 +474,7 @@ def _formed(
 
     last = group.calls[-1]
     for call in group.calls:
-        scalars = op_name(call) not in HEADS
+        scalars = op_name(call) not in HEADS and op_attr(call, "FTVMCompute") is not None
         inside[id(call)] = call.copy(args=tuple(operand(a, scalars) for a in call.args))
     body = inside[id(last)]
     kind = group.kind if group.kind != "opaque" else str(op_name(last))

@@ -1,12 +1,15 @@
-"""LSTM, GRU and simple recurrent layers, written out step by step.
+"""LSTM, GRU and simple recurrent layers.
 
-The input's products for all steps are one matrix product; each step adds the state's.
+The input's products for all steps are one matrix product; each step adds the state's.  Plain layers
+are one call for all their steps, others (peepholes, projections, other functions) are written out
+step by step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ixion.frontend.build.matrix import dense
 from ixion.frontend.build.movement import concatenate, expand_dims, select, split_at
@@ -59,10 +62,13 @@ def run(
     Gives the first state of every step, (steps, batch, size), in the order of x, and the last
     states, (batch, size) each.
     """
+    steps = range(at_most(_MOST_STEPS, static(x.shape[0]), "steps of a recurrent layer"))
+    whole = _WHOLE.get(step)
+    if whole is not None and steps and _is_plain(layer, whole, x):
+        return whole.run(emit, layer, x, states, reverse)
     gates = dense(emit, x, layer.inputs, layer.input_bias)
     now = list(states)
     outputs: dict[int, Term] = {}
-    steps = range(at_most(_MOST_STEPS, static(x.shape[0]), "steps of a recurrent layer"))
     for at in reversed(steps) if reverse else steps:
         now = step(emit, layer, select(emit, gates, 0, at), now)
         outputs[at] = expand_dims(emit, now[0], [0])
@@ -130,3 +136,81 @@ def simple_step(emit: Emitter, layer: Layer, gates: Term, states: list[Term]) ->
     (hidden,) = states
     recurrent = dense(emit, hidden, layer.states, layer.state_bias)
     return [layer.activations[0](emit, emit.call("add", gates, recurrent))]
+
+
+# Layers in one call.
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A layer that is one call where its activations are among ``activations``."""
+
+    run: Callable[[Emitter, Layer, Term, Sequence[Term], bool], tuple[Term, list[Term]]]
+    activations: tuple[tuple[Activation, ...], ...]
+
+
+def _is_plain(layer: Layer, whole: _Whole, x: Term) -> bool:
+    extras = layer.project is not None or layer.peephole is not None
+    return not extras and x.dtype == "float32" and layer.activations in whole.activations
+
+
+def _last(emit: Emitter, out: Term, reverse: bool) -> Term:
+    return select(emit, out, 0, 0 if reverse else static(out.shape[0]) - 1)
+
+
+def _both(emit: Emitter, layer: Layer) -> Term | None:
+    """The biases of inputs and states as one."""
+    if layer.input_bias is None or layer.state_bias is None:
+        return layer.input_bias or layer.state_bias
+    return emit.call("add", layer.input_bias, layer.state_bias)
+
+
+def _lstm(
+    emit: Emitter, layer: Layer, x: Term, states: Sequence[Term], reverse: bool
+) -> tuple[Term, list[Term]]:
+    gates = dense(emit, x, layer.inputs, _both(emit, layer))
+    made = emit.call("nn.lstm_sequence", gates, layer.states, *states, reverse=reverse)
+    out, cell = emit.items(made)
+    return out, [_last(emit, out, reverse), cell]
+
+
+def _gru(after: bool) -> Any:
+    def run(
+        emit: Emitter, layer: Layer, x: Term, states: Sequence[Term], reverse: bool
+    ) -> tuple[Term, list[Term]]:
+        """The state's bias of the new gate stays with its product, the others join the input's."""
+        size = static(layer.states.shape[1])
+        inner = emit.full(0.0, (size,), x.dtype)
+        bias = layer.input_bias
+        if layer.state_bias is not None:
+            reset, update, inner = split_at(emit, layer.state_bias, 0, [size] * 3)
+            zero = emit.full(0.0, (size,), x.dtype)
+            outer = concatenate(emit, [reset, update, zero], 0)
+            bias = outer if bias is None else emit.call("add", bias, outer)
+        gates = dense(emit, x, layer.inputs, bias)
+        out = emit.call(
+            "nn.gru_sequence", gates, layer.states, inner, *states, reverse=reverse,
+            reset_after=after,
+        )  # fmt: skip
+        return out, [_last(emit, out, reverse)]
+
+    return run
+
+
+def _simple(
+    emit: Emitter, layer: Layer, x: Term, states: Sequence[Term], reverse: bool
+) -> tuple[Term, list[Term]]:
+    gates = dense(emit, x, layer.inputs, _both(emit, layer))
+    name = "relu" if layer.activations[0] is relu else "tanh"
+    out = emit.call(
+        "nn.rnn_sequence", gates, layer.states, *states, reverse=reverse, activation=name
+    )
+    return out, [_last(emit, out, reverse)]
+
+
+_WHOLE: dict[Step, _Whole] = {
+    lstm_step: _Whole(_lstm, ((sigmoid, tanh, tanh),)),
+    gru_step: _Whole(_gru(True), ((sigmoid, tanh),)),
+    gru_step_before: _Whole(_gru(False), ((sigmoid, tanh),)),
+    simple_step: _Whole(_simple, ((tanh,), (relu,))),
+}

@@ -1,0 +1,137 @@
+"""Rows times packed panels: the loops that products with weights share.
+
+Weights are packed ``[group][k][blocks * lanes]``.  A task does some rows for one group of output
+vectors, a register tile of rows at a time; what becomes of a tile's sums is the product's own.
+"""
+
+from __future__ import annotations
+
+from ixion.base import dtype as dtypes
+from ixion.kernel.loops import decode
+from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
+from ixion.te.expr import Expr, Var, minimum, wrap
+from ixion.te.simplify import simplify
+from ixion.te.stmt import Buffer, For, If, Prefetch, Stmt, seq, unroll
+
+UNROLL = 4
+KEPT = 256 << 10  # bytes of weights that are in the cache already when a kernel comes to them
+LINE = 64
+
+
+class Panels:
+    """``rows`` of ``depth`` elements of ``source`` times ``groups`` of packed weights.
+
+    A product of its own kind is a dataclass with these fields.  It covers the depth from ``begin``
+    up to ``end`` and keeps its sums in ``partial`` between parts of the depth.
+    """
+
+    rows: int
+    depth: int
+    lanes: int
+    tile: TileShape
+    source: Buffer
+    weights: Buffer
+    chunk_rows: int
+    groups: int
+    begin: int
+    end: int
+    partial: Buffer | None
+
+    def prepare(self, dtype: str) -> None:
+        """Names and counts that follow from the fields; ``dtype`` is that of the sums."""
+        self.acc = Accumulators.make("acc", self.tile, self.lanes, dtype)
+        self.group, self.chunk = Var("group"), Var("chunk")
+        self.chunks = -(-self.rows // self.chunk_rows)
+        self.wide = self.tile.blocks * self.lanes
+
+    @property
+    def weight_size(self) -> int:
+        return self.groups * self.depth * self.wide
+
+    def body(self, task: Var) -> Stmt:
+        """All of one task."""
+        parts = [(self.chunk, self.chunks), (self.group, self.groups)]
+        return decode(task, parts, self._chunk_body())
+
+    def _finish(self, row: Expr, size: int) -> Stmt:
+        """What is done with the sums of ``size`` rows from ``row`` on."""
+        raise TypeError(type(self).__name__)
+
+    def _chunk_body(self) -> Stmt:
+        whole = self.rows // self.chunk_rows
+        start = self.chunk * self.chunk_rows
+        same = self._rows(self.chunk_rows, start)
+        rest = self.rows - whole * self.chunk_rows
+        if rest == 0:
+            return same
+        return If(self.chunk < whole, same, self._rows(rest, wrap(whole * self.chunk_rows)))
+
+    def _rows(self, length: int, shift: Expr) -> Stmt:
+        """Tiles over ``length`` rows from ``shift`` on; equal ones become a loop."""
+        sizes = even_tiles(length, self.tile.pixels)
+        parts: list[Stmt] = []
+        at = done = 0
+        for size in sorted(set(sizes), reverse=True):
+            run, i = sizes.count(size), Var("tile")
+            number = wrap(done) if run == 1 else i + done
+            start = simplify(shift + (wrap(at) if run == 1 else i * size + at))
+            tile = self._tile(start, size, number, len(sizes))
+            parts.append(tile if run == 1 else For(i, 0, run, tile))
+            at, done = at + run * size, done + run
+        return seq(*parts)
+
+    def _tile(self, row: Expr, size: int, number: Expr, tiles: int) -> Stmt:
+        k, u = Var("k"), Var("u")
+        full = self.begin + (self.end - self.begin) // UNROLL * UNROLL
+        parts: list[Stmt] = [self.acc.clear() if self.begin == 0 else self._resume(row, size)]
+        if full > self.begin:
+            ahead = self._ahead(k, number, tiles)
+            step = seq(*ahead, unroll(u, UNROLL, self._step(row, size, k, u)))
+            parts.append(For(k, self.begin, full, step, step=UNROLL))
+        if self.end > full:
+            parts.append(For(k, full, self.end, self._step(row, size, k, wrap(0))))
+        last = self.end == self.depth
+        return seq(*parts, self._finish(row, size) if last else self._pause(row, size))
+
+    def _partial_at(self, row: Expr, number: int) -> Expr:
+        return simplify((self.group * self.rows + row) * self.wide + number * self.lanes)
+
+    def _resume(self, row: Expr, size: int) -> Stmt:
+        """Goes on from the sums of the parts before."""
+        assert self.partial is not None
+        kept = [
+            self.partial.load(self._partial_at(row, i), self.lanes)
+            for i in range(size * self.tile.blocks)
+        ]
+        return seq(*(self.acc.buffer.store(i, value) for i, value in enumerate(kept)))
+
+    def _pause(self, row: Expr, size: int) -> Stmt:
+        """Keeps the sums for the next part."""
+        assert self.partial is not None
+        return seq(*(
+            self.partial.store(self._partial_at(row, i), self.acc.buffer.load(i))
+            for i in range(size * self.tile.blocks)
+        ))  # fmt: skip
+
+    def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
+        """Asks for the next group's weights, each tile of rows for a part of them."""
+        if 4 * self.weight_size <= KEPT or self.groups == 1:
+            return []
+        line = LINE // dtypes.itemsize(self.weights.dtype)
+        wide, steps = self.wide, (self.end - self.begin) // UNROLL
+        lines = -(-(self.end - self.begin) * wide // line)
+        each = -(-lines // (tiles * steps))
+        group = minimum(self.group + 1, self.groups - 1)
+        done = number * (steps * each * line) + (k - self.begin) * (each * line // UNROLL)
+        at = simplify((group * self.depth + self.begin) * wide + done)
+        return [Prefetch(self.weights, at + i * line) for i in range(each)]
+
+    def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
+        wide = self.wide
+        x = simplify(row * self.depth + k) + u
+        w = simplify(self.group * (self.depth * wide) + k * wide) + u * wide
+        return multiply_step(
+            self.acc, range(size), self.tile.blocks,
+            lambda b: self.weights.load(w + b * self.lanes, self.lanes),
+            lambda p: self.source.load(x + p * self.depth),
+        )  # fmt: skip
