@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import ixion
 from ixion.analysis.evaluate import evaluate
 from ixion.frontend.onnx.importer import import_model
 from ixion.frontend.onnx.model import parse_model
@@ -373,6 +374,40 @@ def test_lstm_and_gru():
         fixed = [f32(1, 3 * hidden, size), f32(1, 3 * hidden, hidden), f32(1, 6 * hidden)]
         check("GRU", [x], fixed, {**attrs, "linear_before_reset": before}, outputs=2)
     check("RNN", [x], [f32(1, hidden, size), f32(1, hidden, hidden)], attrs, outputs=2)
+
+
+@pytest.mark.parametrize(("op", "gates", "extra"), [
+    ("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}), ("GRU", 3, {}), ("RNN", 1, {})
+])  # fmt: skip
+def test_recurrent_layers_compiled(op, gates, extra):
+    """Both directions with initial states: one call each, and compiled as evaluated."""
+    steps, batch, size, hidden = 3, 2, 4, 5
+    x, states = f32(steps, batch, size), [f32(2, batch, hidden) for _ in range(1 + (op == "LSTM"))]
+    shapes = [(2, gates * hidden, size), (2, gates * hidden, hidden), (2, 2 * gates * hidden)]
+    weights = [f32(*shape) / 2 for shape in shapes]
+    attrs = {"hidden_size": hidden, "direction": "bidirectional", **extra}
+    model = build(op, 17, [x], [*weights, None, *states], attrs, outputs=1 + len(states))
+    module = import_model(parse_model(model.SerializeToString()), "test")
+    assert "_sequence" in str(module["main"])
+    ways = []
+    for way, direction in enumerate(("forward", "reverse")):
+        own = [w[way : way + 1] for w in weights], [s[way : way + 1] for s in states]
+        one = {**attrs, "direction": direction}
+        part = build(op, 17, [x], [*own[0], None, *own[1]], one, outputs=1 + len(states))
+        ways.append(numpy_directions(op, part, x, direction == "reverse"))
+    got = ixion.compile(module)(x)
+    for axis, value in enumerate(got):
+        want = np.concatenate([way[axis] for way in ways], 0 if axis else 1)
+        np.testing.assert_allclose(value, want, rtol=1e-5, atol=1e-5)
+
+
+def numpy_directions(op, model, x, reverse):
+    """What onnx's evaluator, which knows one direction only, makes of either."""
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name == "direction":
+            attribute.s = b"forward"
+    out, *last = ReferenceEvaluator(model).run(None, {"v0": x[::-1] if reverse else x})
+    return [out[::-1] if reverse else out, *last]
 
 
 def test_quantization():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ixion
 from ixion.analysis.evaluate import evaluate
 from ixion.base.errors import InputError, IxionError, ModelFormatError, UnsupportedOpError
 from ixion.frontend import inputs, load
@@ -355,6 +356,100 @@ def test_mutated_networks_raise_only_our_errors(tmp_path):
             load(path)
         except IxionError:
             continue
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def recurrent_steps(kind, x, states, weights, relu=False):
+    """PyTorch's definition of one direction over x (steps, batch, size): outputs, last states."""
+    w_ih, w_hh, b_ih, b_hh = weights
+    h, *c = states
+    outs = []
+    for row in x:
+        a, b = row @ w_ih.T + b_ih, h @ w_hh.T + b_hh
+        if kind == "LSTM":
+            i, f, g, o = np.split(a + b, 4, axis=1)
+            c = [sigmoid(f) * c[0] + sigmoid(i) * np.tanh(g)]
+            h = sigmoid(o) * np.tanh(c[0])
+        elif kind == "GRU":
+            (ar, az, an), (br, bz, bn) = np.split(a, 3, axis=1), np.split(b, 3, axis=1)
+            z, n = sigmoid(az + bz), np.tanh(an + sigmoid(ar + br) * bn)
+            h = (1 - z) * n + z * h
+        else:
+            h = np.maximum(a + b, 0) if relu else np.tanh(a + b)
+        outs.append(h)
+    return np.stack(outs), [h, *c]
+
+
+def two_layers(kind, x, states, weights, relu):
+    """Two layers in both directions, steps first."""
+    finals = []
+    for number in range(2):
+        outs = []
+        for way, back in enumerate((False, True)):
+            place = 2 * number + way
+            begin = [state[place] for state in states]
+            out, last = recurrent_steps(
+                kind, x[::-1] if back else x, begin, weights[place], relu
+            )
+            outs.append(out[::-1] if back else out)
+            finals.append(last)
+        x = np.concatenate(outs, 2)
+    return [x, *(np.stack(parts) for parts in zip(*finals, strict=True))]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize(("kind", "gates", "relu"), [
+    ("LSTM", 4, False), ("GRU", 3, False), ("RNN", 1, False), ("RNN", 1, True)
+])  # fmt: skip
+def test_recurrent_layers(tmp_path, kind, gates, relu, batch):
+    """Two layers, both directions, batch first, initial states; batch 0 is a missing axis."""
+    steps, size, hidden = 4, 3, 5
+    entries, weights, spec = {}, [], []
+    for number in range(2):
+        for tail in ("", "_reverse"):
+            width = size if number == 0 else 2 * hidden
+            shapes = {
+                f"weight_ih_l{number}{tail}": (gates * hidden, width),
+                f"weight_hh_l{number}{tail}": (gates * hidden, hidden),
+                f"bias_ih_l{number}{tail}": (gates * hidden,),
+                f"bias_hh_l{number}{tail}": (gates * hidden,),
+            }
+            made = {name: f32(*shape) / 2 for name, shape in shapes.items()}
+            entries |= {f"r.{name}": array for name, array in made.items()}
+            weights.append(tuple(made.values()))
+            spec += [f"@{n}=({','.join(map(str, a.shape))})f32" for n, a in made.items()]
+    count = 2 if kind == "LSTM" else 1
+    many = max(batch, 1)
+    x, states = f32(steps, many, size), [f32(4, many, hidden) for _ in range(count)]
+    want = two_layers(kind, x, states, weights, relu)
+    names = " ".join(f"s{i}" for i in range(count))
+    outs = ["y", *(f"e{i}" for i in range(count))]
+    extra = f" nonlinearity={'relu' if relu else 'tanh'}" if kind == "RNN" else ""
+    line = (
+        f"nn.{kind} r {1 + count} {len(outs)} x {names} {' '.join(outs)} batch_first=True "
+        f"bidirectional=True hidden_size={hidden} input_size={size} num_layers=2{extra} "
+        + " ".join(spec)
+    )
+    given = [x.transpose(1, 0, 2), *states]
+    if batch == 0:
+        given = [x[:, 0], *(state[:, 0] for state in states)]
+        want = [one[:, 0] for one in want]
+    else:
+        want[0] = want[0].transpose(1, 0, 2)
+    shapes = [f"({','.join(map(str, array.shape))})f32" for array in given]
+    lines = [
+        *(f"pnnx.Input in{i} 0 1 {n} #{n}={s}"
+          for i, (n, s) in enumerate(zip(["x", *names.split()], shapes, strict=True))),
+        line, f"prim::TupleConstruct t {len(outs)} 1 {' '.join(outs)} t", "pnnx.Output out 1 0 t",
+    ]  # fmt: skip
+    module = load(write(tmp_path, lines, entries))
+    assert "_sequence" in str(module["main"])
+    for got in (evaluate(module["main"], given, module), ixion.compile(module)(*given)):
+        for value, expected in zip(got, want, strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5)
 
 
 def stored():
