@@ -15,6 +15,8 @@ from ixion.te.stmt import Buffer, For, If, Prefetch, Stmt, seq, unroll
 
 UNROLL = 4
 KEPT = 256 << 10  # bytes of weights that are in the cache already when a kernel comes to them
+STREAMED = 2 << 20  # bytes of weights that do not stay in any near cache
+LINES_AHEAD = 32
 LINE = 64
 
 
@@ -114,9 +116,29 @@ class Panels:
         ))  # fmt: skip
 
     def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
-        """Asks for the next group's weights, each tile of rows for a part of them."""
+        """Asks for weights that are wanted soon."""
+        if self.rows == 1:
+            return self._stream_ahead(k)
         if 4 * self.weight_size <= KEPT or self.groups == 1:
             return []
+        return self._group_ahead(k, number, tiles)
+
+    def _stream_ahead(self, k: Var) -> list[Stmt]:
+        """A single row waits for its weights alone, so it asks for what comes right after these.
+
+        The hardware does so too, but not beyond a page.  Where the weights may lie in the near
+        cache asking is in vain and takes as long as using them.
+        """
+        if 4 * self.weight_size <= STREAMED:
+            return []
+        line = LINE // dtypes.itemsize(self.weights.dtype)
+        at = simplify((self.group * self.depth + k) * self.wide + LINES_AHEAD * line)
+        return [
+            Prefetch(self.weights, at + i * line) for i in range(-(-UNROLL * self.wide // line))
+        ]
+
+    def _group_ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
+        """The next group's weights, each tile of rows asks for a part of them."""
         line = LINE // dtypes.itemsize(self.weights.dtype)
         wide, steps = self.wide, (self.end - self.begin) // UNROLL
         lines = -(-(self.end - self.begin) * wide // line)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ixion.base.target import Target
 from ixion.kernel.dense import tile_cost
-from ixion.kernel.panels import Panels
+from ixion.kernel.panels import STREAMED, Panels
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
 from ixion.te.expr import Const, Expr, Var, wrap
 from ixion.te.simplify import simplify
@@ -104,6 +104,12 @@ class StepNest(Panels):
             name, params, task, self.chunks * self.groups, self.body(task),
             scratch=4 * self.sums.size, locals=(self.acc.buffer, *scratch),
         )  # fmt: skip
+
+    def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
+        """Nothing where the weights stay in the near cache from one step to the next."""
+        if 4 * self.weight_size <= STREAMED:
+            return []
+        return super()._ahead(k, number, tiles)
 
     def _finish(self, row: Expr, size: int) -> Stmt:
         if self.direct:
