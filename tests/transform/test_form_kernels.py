@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ixion import op
 from ixion.analysis.dataflow import calls_inside, dataflow_order
@@ -195,3 +196,29 @@ def test_dense_columns_become_channels_once() -> None:
     assert [kind for kind, _ in turned] == ["nn.dense", "injective"]
     view = kernels(formed([x], op.call("reshape", y, newshape=(1, 64, 5))))
     assert [kind for kind, _ in view] == ["nn.dense", "view"]
+
+
+def depthwise(x: Expr, channels: int) -> Expr:
+    weight = const(np.ones((channels, 1, 3, 3), np.float32))
+    return op.call(
+        "nn.conv2d", x, weight, channels=channels, kernel_size=(3, 3), groups=channels,
+        padding=(1, 1, 1, 1),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "together"), [(8, 2), (80, 3)])
+def test_a_chain_of_pointwise_and_depthwise_convolutions_is_one_kernel(size, together) -> None:
+    """Its second product only where what it reads would be written far away."""
+    x = var("x", shape=(1, 16, size, size))
+    y = op.call("nn.relu", depthwise(op.call("nn.relu", conv(x, 16, 48)), 48))
+    found = kernels(formed([x], op.call("add", conv(y, 48, 16), x)))
+    assert [k for k, _ in found] == ["separable", "nn.conv2d"][: 4 - together]
+    assert [o for _, ops in found for o in ops].count("nn.conv2d") == 3
+    assert found[0][1].count("nn.conv2d") == together
+
+
+def test_an_expanded_value_with_two_readers_is_not_hidden_in_a_chain() -> None:
+    x = var("x", shape=(1, 16, 8, 8))
+    y = conv(x, 16, 48)
+    body = op.call("add", depthwise(y, 48), y)
+    assert [k for k, _ in kernels(formed([x], body))] == ["nn.conv2d", "nn.conv2d"]

@@ -10,6 +10,7 @@ from ixion.kernel import (
     schedule_matmul,
     schedule_pool,
     schedule_recurrent,
+    schedule_separable,
     schedule_softmax,
     schedule_stem,
     schedule_winograd,
@@ -18,6 +19,6 @@ from ixion.kernel import (
 __all__ = [
     "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense",
     "schedule_generic", "schedule_layer_norm", "schedule_matmul", "schedule_pool",
-    "schedule_recurrent",
+    "schedule_recurrent", "schedule_separable",
     "schedule_softmax", "schedule_stem", "schedule_winograd",
 ]  # fmt: skip

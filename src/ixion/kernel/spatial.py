@@ -10,7 +10,7 @@ kernel's epilogue on their way to memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
@@ -93,11 +93,12 @@ class SpatialNest:
     chunk_rows: int
     chunk_cols: int
     flat: bool
+    raw_offset: int = field(default=0, kw_only=True)  # where private memory is free
 
     def __post_init__(self) -> None:
         self.acc = Accumulators.make("acc", self.tile, self.block, self.anchor.dtype)
         dtype, size = self.anchor.dtype, self.acc.buffer.size * self.block
-        self.raw = Buffer("raw", dtype, "scratch", size, offset=0)
+        self.raw = Buffer("raw", dtype, "scratch", size, offset=self.raw_offset)
         self.n, self.row = Var("n"), Var("row")
         self.row_chunk, self.col_chunk = Var("rc"), Var("cc")
         self.lo, self.hi = Var("t_lo"), Var("t_hi")
@@ -149,12 +150,16 @@ class SpatialNest:
 
     def body(self) -> Stmt:
         """The work of one task, given its coordinates."""
-        lo, hi = self.rows.bounds(self.row)
-        line = Let(self.lo, lo, Let(self.hi, hi, seq(*self._column_chunks())))
         first = self.row_chunk * self.chunk_rows
         end = first + self.chunk_rows
         if self.rows.count % self.chunk_rows:
             end = minimum(end, self.rows.count)
+        return self.lines(first, end)
+
+    def lines(self, first: Expr, end: Expr) -> Stmt:
+        """All columns of the task's chunk in the rows from ``first`` up to ``end``."""
+        lo, hi = self.rows.bounds(self.row)
+        line = Let(self.lo, lo, Let(self.hi, hi, seq(*self._column_chunks())))
         return For(self.row, first, end, line)
 
     # Tiles of a row.
@@ -287,7 +292,7 @@ class SpatialNest:
     @property
     def scratch(self) -> int:
         """Bytes of private memory."""
-        return 4 * self.raw.size if self.laborious else 0
+        return self.raw_offset + 4 * self.raw.size if self.laborious else 0
 
 
 def laborious(value: Expr) -> bool:

@@ -36,6 +36,7 @@ from ixion.ir import (
 from ixion.op.define import OpPattern
 from ixion.op.typed import attrs_of, op_attr, op_name, shape_of
 from ixion.transform.context import PassContext
+from ixion.transform.conv_chain import Chain
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
 from ixion.transform.registry import register_pass
@@ -115,11 +116,7 @@ class _Former:
         self.doms = PostDominators(self.graph)
         for i, node in enumerate(self.nodes):
             if isinstance(node, Call) and isinstance(node.op, Op) and i not in self.groups:
-                attention = self._attention(i, node)
-                if attention is None:
-                    self._grow(i, node)
-                else:
-                    self._take(attention)
+                self._take(self._attention(i, node) or self._convolutions(i, node))
         return self._rebuild()
 
     def _graph(self) -> ForwardGraph:
@@ -133,14 +130,29 @@ class _Former:
             graph.node(self.func.body).extern_ref = True
         return graph
 
-    def _grow(self, start: int, call: Call) -> None:
-        group = _Group(_kind(call), {start}, start)
+    def _grow(self, group: _Group) -> _Group:
+        """Takes what may follow the head that the group has last."""
         while group.kind != "opaque" and (step := self._step(group)) is not None:
             path, kind = step
             group.nodes |= path
             group.last = self.doms.parent[group.last]
             group.kind = kind
-        self._take(group)
+        return group
+
+    def _convolutions(self, start: int, call: Call) -> _Group:
+        """A kernel that grew from one call, or from a chain of convolutions."""
+        group = self._grow(_Group(_kind(call), {start}, start))
+        chain, kept = Chain(), group
+        while chain.take(call):
+            if chain.worthwhile():
+                kept = _Group("separable", set(group.nodes), group.last)
+            after = self._only_consumer(group.last)
+            if after is None or after[1].args[0] is not self.nodes[group.last]:
+                break
+            call = after[1]
+            group = _Group(_kind(call), group.nodes | {after[0]}, after[0])
+            group = self._grow(group)
+        return kept
 
     def _take(self, group: _Group) -> None:
         for i in group.nodes:

@@ -1,0 +1,44 @@
+"""Convolutions that one kernel may do together: pointwise and depthwise ones of an image."""
+
+from __future__ import annotations
+
+from ixion.ir import Call, Constant
+from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of, tensor_type
+
+FEWEST = 8  # input channels of a pointwise convolution: with fewer they are not in blocks
+
+
+def chain_kind(call: Call) -> str:
+    """``pointwise``, ``depthwise``, or empty for what a chain does not take."""
+    if op_name(call) != "nn.conv2d" or not _plain(call):
+        return ""
+    if is_depthwise(call):
+        return "depthwise"
+    return "pointwise" if _is_pointwise(call) else ""
+
+
+def is_depthwise(call: Call) -> bool:
+    """Whether a convolution has one filter per channel."""
+    channels = shape_of(call.args[0])[1]
+    return attrs_of(call).groups == channels == shape_of(call)[1] and channels > 1
+
+
+def _is_pointwise(call: Call) -> bool:
+    """A product of channels at each pixel: window, stride and groups of 1, no padding."""
+    attrs, data, out = attrs_of(call), shape_of(call.args[0]), shape_of(call)
+    single = tuple(shape_of(call.args[1])[2:]) == (1, 1) and set(attrs.strides) == {1}
+    return attrs.groups == 1 and single and out[2:] == data[2:] and data[1] >= FEWEST
+
+
+def _plain(call: Call) -> bool:
+    """Not empty, of static size, float, in the exporters' layouts, with constant weights alone."""
+    if isinstance(call.args[0], Constant) or not isinstance(call.args[1], Constant):
+        return False
+    attrs, values = attrs_of(call), (*call.args, call)
+    layouts = (attrs.data_layout, attrs.out_layout or "NCHW", attrs.kernel_layout)
+    sizes = [n for x in values for n in tensor_type(x).shape]
+    return (
+        layouts == ("NCHW", "NCHW", "OIHW")
+        and all(dtype_of(x) == "float32" for x in values)
+        and all(isinstance(n, int) and n > 0 for n in sizes)
+    )

@@ -1,0 +1,102 @@
+"""Chains of pointwise and depthwise convolutions in one kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.kernel.conftest import check_schedule
+
+import ixion
+from ixion import op
+from ixion.ir import Expr, Function, IRModule, const, var
+from ixion.kernel import separable_plan
+from ixion.kernel.schedule_separable import SeparableSchedule
+from ixion.transform import conv_chain
+
+RNG = np.random.default_rng(11)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def convolved(x: Expr, ins: int, outs: int, size: int = 1, stride: int = 1, pad: int = 0) -> Expr:
+    """With a bias; depthwise where the window is larger than 1."""
+    groups = ins if size > 1 else 1
+    y = op.call(
+        "nn.conv2d", x, const(normal(outs, ins // groups, size, size)), groups=groups,
+        strides=(stride, stride), padding=(pad,) * 4, channels=outs, kernel_size=(size, size),
+    )  # fmt: skip
+    return op.call("add", y, const(normal(outs, 1, 1)))
+
+
+def clipped(x: Expr) -> Expr:
+    return op.call("clip", x, a_min=0.0, a_max=6.0)
+
+
+def swish(x: Expr) -> Expr:
+    return op.call("multiply", x, op.call("sigmoid", x))
+
+
+CASES = [
+    # shape, middle channels, window, stride, padding, activation
+    ((1, 16, 6, 14), 40, 3, 1, 1, clipped),
+    ((2, 24, 5, 15), 20, 5, 2, 2, swish),
+    ((1, 20, 7, 7), 96, 3, 2, 0, clipped),
+    ((1, 8, 6, 20), 17, 5, 1, 3, swish),
+]
+
+
+@pytest.fixture(params=["whole", "bands"])
+def cut(request, monkeypatch) -> None:
+    """Chains of any size become one kernel; its tasks are the whole image or bands of few rows."""
+    monkeypatch.setattr(conv_chain, "FAR", 0)
+    if request.param == "bands":
+        monkeypatch.setattr(separable_plan, "STRIP", 12 << 10)
+        monkeypatch.setattr(separable_plan, "SHARED", 0)
+        monkeypatch.setattr(separable_plan, "SHARED_BY_TWO", 0)
+
+
+@pytest.mark.parametrize(("shape", "mid", "size", "stride", "pad", "act"), CASES)
+def test_expand_and_depthwise(target, cut, shape, mid, size, stride, pad, act) -> None:
+    x = var("x", shape=shape)
+    y = act(convolved(x, shape[1], mid))
+    body = act(convolved(y, mid, mid, size, stride, pad))
+    check_schedule([x], body, [normal(*shape)], target, expect=SeparableSchedule)
+
+
+@pytest.mark.parametrize(("shape", "mid", "size", "stride", "pad", "act"), CASES)
+def test_depthwise_and_project(target, cut, shape, mid, size, stride, pad, act) -> None:
+    x = var("x", shape=shape)
+    y = act(convolved(x, shape[1], shape[1], size, stride, pad))
+    body = act(convolved(y, shape[1], mid))
+    check_schedule([x], body, [normal(*shape)], target, expect=SeparableSchedule)
+
+
+@pytest.mark.parametrize(("shape", "mid", "size", "stride", "pad", "act"), CASES)
+def test_expand_depthwise_and_project(target, cut, shape, mid, size, stride, pad, act) -> None:
+    x = var("x", shape=shape)
+    y = act(convolved(x, shape[1], mid))
+    z = act(convolved(y, mid, mid, size, stride, pad))
+    body = convolved(z, mid, shape[1])
+    if stride == 1 and 2 * pad == size - 1:
+        body = op.call("add", body, x)
+    check_schedule([x], body, [normal(*shape)], target, expect=SeparableSchedule)
+
+
+@pytest.mark.parametrize("name", ["native", "avx2", "generic"])
+@pytest.mark.parametrize("project", [False, True])
+def test_machine_code(cut, name, project) -> None:
+    """Against the reference, and the same bits whatever the number of threads."""
+    x = var("x", shape=(1, 24, 19, 30))
+    y = clipped(convolved(x, 24, 72))
+    y = swish(convolved(y, 72, 72, 3, 1, 1))
+    if project:
+        y = op.call("add", convolved(y, 72, 24), x)
+    module = IRModule.from_expr(Function([x], y))
+    given = normal(1, 24, 19, 30)
+    (want,) = ixion.compile(module, executor="reference").run({"x": given}).values()
+    runs = [ixion.compile(module, name, threads=n).run({"x": given}) for n in (1, 2)]
+    (one,), (two,) = (r.values() for r in runs)
+    np.testing.assert_allclose(one, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(one, two)
