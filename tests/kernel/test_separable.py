@@ -1,4 +1,4 @@
-"""Chains of pointwise and depthwise convolutions in one kernel."""
+"""Chains of pointwise and depthwise convolutions in one kernel, and gates before them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from tests.kernel.conftest import check_schedule
 
 import ixion
 from ixion import op
-from ixion.ir import Expr, Function, IRModule, const, var
+from ixion.ir import Expr, Function, IRModule, Var, const, var
 from ixion.kernel import separable_plan
+from ixion.kernel.schedule_gated import GatedConv
 from ixion.kernel.schedule_separable import SeparableSchedule
 from ixion.transform import conv_chain
 
@@ -87,16 +88,38 @@ def test_expand_depthwise_and_project(target, cut, shape, mid, size, stride, pad
 @pytest.mark.parametrize("name", ["native", "avx2", "generic"])
 @pytest.mark.parametrize("project", [False, True])
 def test_machine_code(cut, name, project) -> None:
-    """Against the reference, and the same bits whatever the number of threads."""
     x = var("x", shape=(1, 24, 19, 30))
     y = clipped(convolved(x, 24, 72))
     y = swish(convolved(y, 72, 72, 3, 1, 1))
     if project:
         y = op.call("add", convolved(y, 72, 24), x)
-    module = IRModule.from_expr(Function([x], y))
-    given = normal(1, 24, 19, 30)
-    (want,) = ixion.compile(module, executor="reference").run({"x": given}).values()
-    runs = [ixion.compile(module, name, threads=n).run({"x": given}) for n in (1, 2)]
+    check_machine_code([x], y, name)
+
+
+def check_machine_code(params: list[Var], body: Expr, name: str) -> None:
+    """Against the reference, and the same bits whatever the number of threads."""
+    module = IRModule.from_expr(Function(params, body))
+    given = {p.name_hint: normal(*p.type_annotation.shape) for p in params}
+    (want,) = ixion.compile(module, executor="reference").run(given).values()
+    runs = [ixion.compile(module, name, threads=n).run(given) for n in (1, 2)]
     (one,), (two,) = (r.values() for r in runs)
     np.testing.assert_allclose(one, want, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(("shape", "outs"), [((2, 20, 5, 9), 36), ((1, 32, 7, 7), 17)])
+def test_gate_before_a_product(target, shape, outs, first) -> None:
+    x, gate = var("x", shape=shape), var("g", shape=(*shape[:2], 1, 1))
+    y = op.call("multiply", *((gate, x) if first else (x, gate)))
+    body = swish(convolved(y, shape[1], outs))
+    values = [normal(*shape), normal(*shape[:2], 1, 1)]
+    check_schedule([x, gate], body, values, target, expect=GatedConv)
+
+
+@pytest.mark.parametrize("name", ["native", "avx2", "generic"])
+def test_gate_in_machine_code(name) -> None:
+    x, r = var("x", shape=(2, 40, 30, 13)), var("r", shape=(2, 24, 30, 13))
+    gate = op.call("sigmoid", convolved(op.call("nn.global_avg_pool2d", x), 40, 40))
+    body = op.call("add", convolved(op.call("multiply", gate, x), 40, 24), r)
+    check_machine_code([x, r], body, name)

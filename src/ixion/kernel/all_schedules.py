@@ -5,6 +5,7 @@ from ixion.kernel import (
     schedule_concat,
     schedule_conv,
     schedule_dense,
+    schedule_gated,
     schedule_generic,
     schedule_layer_norm,
     schedule_matmul,
@@ -18,7 +19,7 @@ from ixion.kernel import (
 
 __all__ = [
     "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense",
-    "schedule_generic", "schedule_layer_norm", "schedule_matmul", "schedule_pool",
-    "schedule_recurrent", "schedule_separable",
-    "schedule_softmax", "schedule_stem", "schedule_winograd",
+    "schedule_gated", "schedule_generic", "schedule_layer_norm", "schedule_matmul",
+    "schedule_pool", "schedule_recurrent", "schedule_separable", "schedule_softmax",
+    "schedule_stem", "schedule_winograd",
 ]  # fmt: skip

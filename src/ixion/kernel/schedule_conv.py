@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import gcd, prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,6 +165,7 @@ class DirectConv(SpatialSchedule):
     """Direct convolution, groups whole blocks wide."""
 
     rank = 20
+    nest: ClassVar[type[ConvNest]] = ConvNest
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
@@ -205,7 +206,7 @@ class DirectConv(SpatialSchedule):
         assert weights is not None
         products = cols.count * prod(self.window.size) * self.in_channels * tile.blocks * self.block
         chunk = chunks(rows, cols, tile, 4 * cols.extent * self.in_channels, products)
-        nest = ConvNest(
+        nest = self.nest(
             self.out_shape[0], rows, cols, self.block, self.groups * blocks, tile, self.out, place,
             access, self.anchor, *chunk, flat is not None, groups=self.groups,
             in_channels=self.in_channels, out_channels=self.out_channels, plain=self.plain,

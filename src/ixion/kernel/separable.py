@@ -110,8 +110,7 @@ class Separable:
             body = seq(For(panel, 0, panels, self._panel(panel)), self._projected(self.project))
         nests: list[SpatialNest] = [n for n in (self.expand, dw, self.project) if n is not None]
         strips = [s for s in (self.rows, self.band) if s is not None]
-        private = [n.acc.buffer for n in nests] + [n.raw for n in nests if n.laborious]
-        private += [s.buffer for s in strips]
+        private = [b for n in nests for b in n.private] + [s.buffer for s in strips]
         tasks = dw.batch * dw.row_chunks * (panels if self.project is None else 1)
         scratch = max([s.scratch for s in strips] + [n.scratch for n in nests])
         body = decode(task, parts, self._bounded(body))

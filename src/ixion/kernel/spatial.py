@@ -290,6 +290,11 @@ class SpatialNest:
         return seq(spill, For(self.part, 0, count, For(self.pixel, 0, size, store)))
 
     @property
+    def private(self) -> list[Buffer]:
+        """Registers and private memory."""
+        return [self.acc.buffer, self.raw] if self.laborious else [self.acc.buffer]
+
+    @property
     def scratch(self) -> int:
         """Bytes of private memory."""
         return self.raw_offset + 4 * self.raw.size if self.laborious else 0
@@ -337,9 +342,9 @@ def spatial_kernel(name: str, nests: list[SpatialNest], params: tuple[Buffer, ..
         part: Stmt = Let(local, task - total, decode(local, nest.parts(), nest.body()))
         body = part if body is None else If(task < total + nest.tasks(), part, body)
     assert body is not None
-    private = [n.acc.buffer for n in nests] + [n.raw for n in nests if n.laborious]
+    private = tuple(b for n in nests for b in n.private)
     return Kernel(
-        name, params, task, sum(n.tasks() for n in nests), body, locals=tuple(private),
+        name, params, task, sum(n.tasks() for n in nests), body, locals=private,
         scratch=max(n.scratch for n in nests),
     )  # fmt: skip
 

@@ -17,6 +17,16 @@ def chain_kind(call: Call) -> str:
     return "pointwise" if _is_pointwise(call) else ""
 
 
+def gate_of(product: Call) -> int | None:
+    """Which operand of a product has one factor per image and channel for the other, if one has."""
+    shapes = [tuple(tensor_type(x).shape) for x in product.args]
+    out = tuple(tensor_type(product).shape)
+    for i, shape in enumerate(shapes):
+        if len(out) == 4 and shapes[1 - i] == out and shape == (*out[:2], 1, 1) != out:
+            return i
+    return None
+
+
 def is_depthwise(call: Call) -> bool:
     """Whether a convolution has one filter per channel."""
     channels = shape_of(call.args[0])[1]

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from ixion.ir import Call
+from ixion.ir import Call, Constant
 from ixion.kernel.separable_plan import LANES, separable_plan
-from ixion.op.conv_chain import chain_kind
-from ixion.op.typed import shape_of
+from ixion.op.conv_chain import chain_kind, gate_of
+from ixion.op.typed import op_name, shape_of
 
 FAR = 768 << 10  # bytes of a depthwise result that are written and read again from afar
 NEAR = 256 << 10  # bytes of weights that stay near while bands go by
@@ -50,3 +50,18 @@ class Chain:
         products = [c for c, k in zip(self.calls, self.kinds, strict=True) if k == "pointwise"]
         weights = 4 * sum(prod(shape_of(c.args[1])) for c in products)
         return 4 * prod(shape_of(self.calls[-1].args[0])[1:]) >= FAR and weights <= NEAR
+
+
+def takes_gate(product: Call, conv: Call) -> bool:
+    """Whether a convolution should multiply its weights by the gates that ``product`` applies.
+
+    A task multiplies all weights of its results: fewer than the elements of the image where that
+    has more pixels than the convolution has results.
+    """
+    if op_name(product) != "multiply" or gate_of(product) is None:
+        return False
+    if conv.args[0] is not product or chain_kind(conv) != "pointwise":
+        return False
+    known = any(isinstance(x, Constant) for x in product.args)
+    _, outs, *image = shape_of(conv)
+    return not known and prod(image) >= outs

@@ -36,7 +36,7 @@ from ixion.ir import (
 from ixion.op.define import OpPattern
 from ixion.op.typed import attrs_of, op_attr, op_name, shape_of
 from ixion.transform.context import PassContext
-from ixion.transform.conv_chain import Chain
+from ixion.transform.conv_chain import Chain, takes_gate
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
 from ixion.transform.registry import register_pass
@@ -116,7 +116,8 @@ class _Former:
         self.doms = PostDominators(self.graph)
         for i, node in enumerate(self.nodes):
             if isinstance(node, Call) and isinstance(node.op, Op) and i not in self.groups:
-                self._take(self._attention(i, node) or self._convolutions(i, node))
+                special = self._attention(i, node) or self._gated(i, node)
+                self._take(special or self._convolutions(i, node))
         return self._rebuild()
 
     def _graph(self) -> ForwardGraph:
@@ -153,6 +154,13 @@ class _Former:
             group = _Group(_kind(call), group.nodes | {after[0]}, after[0])
             group = self._grow(group)
         return kept
+
+    def _gated(self, start: int, call: Call) -> _Group | None:
+        """A product with a gate, and the convolution that reads it alone."""
+        after = self._only_consumer(start) if op_name(call) == "multiply" else None
+        if after is None or not takes_gate(call, after[1]):
+            return None
+        return self._grow(_Group(_kind(after[1]), {start, after[0]}, after[0]))
 
     def _take(self, group: _Group) -> None:
         for i in group.nodes:
