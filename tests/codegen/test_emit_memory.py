@@ -7,7 +7,7 @@ import pytest
 
 from ixion.base.dtype import to_numpy
 from ixion.te.expr import Binary, Const, Load, Var, cast
-from ixion.te.stmt import Buffer, Fault, For, If, Kernel, seq
+from ixion.te.stmt import Buffer, Fault, For, If, Kernel, Prefetch, seq
 
 DTYPES = ("float32", "int8", "int64", "bool", "bfloat16")
 
@@ -104,3 +104,12 @@ def test_fault(native, target: str):
     assert (reply["code"], reply["index"]) == (7, -9)
     assert out.tolist() == [2, 3, 0, 1, 3, 0, 0, 0]
     assert native.run(k, [np.zeros(8, np.int32), out], target)["code"] == 0
+
+
+def test_asking_for_a_line_is_no_access(native, target: str):
+    """Lines of forbidden pages on both sides may be asked for."""
+    x, y, t, i = Buffer("x", "float32"), Buffer("y", "float32"), Var("t"), Var("i")
+    ask = [Prefetch(x, i * 4096 + offset) for offset in (-70000, 0, 70000)]
+    body = For(i, 0, 4, seq(*ask, y.store(i, x.load(i))))
+    k = Kernel("k", (x, y), t, 1, body)
+    native.check(k, [data("float32", 4), data("float32", 4, 1)], target)

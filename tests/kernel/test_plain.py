@@ -7,7 +7,7 @@ from tests.kernel.conftest import check_schedule, formed, run_lowered, unpack
 import ixion
 from ixion import op
 from ixion.base.target import Target
-from ixion.ir import Function, IRModule, Tuple, const, var
+from ixion.ir import Constant, Function, IRModule, Tuple, const, var
 from ixion.kernel.dense import chunk_rows, dense_tile
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN
@@ -16,6 +16,7 @@ from ixion.kernel.schedule_concat import Concatenate
 from ixion.kernel.schedule_dense import Dense
 from ixion.kernel.schedule_generic import GenericSchedule
 from ixion.kernel.schedule_softmax import Softmax
+from ixion.te.text import kernel_text
 
 RNG = np.random.default_rng(6)
 
@@ -72,6 +73,18 @@ def test_small_powers(target) -> None:
     x = var("x", shape=(3, 21))
     body = op.call("power", op.call("power", x, const(np.float32(3))), const(np.float32(2)))
     check_schedule([x], body, [normal(3, 21)], target, expect=GenericSchedule, blocked=False)
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns", "asks"), [
+    (1, 2080, 512, True), (1, 512, 512, False), (8, 512, 512, True), (8, 64, 64, False)
+])  # fmt: skip
+def test_weights_are_asked_for_where_they_come_from_afar(rows, depth, columns, asks) -> None:
+    """One row would lose by it while its weights stay in the second-level cache."""
+    x, w = var("x", shape=(rows, depth)), const(np.zeros((columns, depth), np.float32))
+    call = formed([x], op.call("nn.dense", x, w, units=columns))
+    group = Group(call.op, [isinstance(a, Constant) for a in call.args])
+    lowered = schedule_for(group, Target.parse("avx512")).lower("k", [PLAIN, PLAIN], PLAIN)
+    assert all(("prefetch" in kernel_text(kernel)) == asks for kernel, _ in lowered.kernels)
 
 
 def test_dense_tiles_suit_cache_and_rows() -> None:
