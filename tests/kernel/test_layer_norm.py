@@ -129,7 +129,9 @@ def test_norms_of_other_axes_and_dtypes_have_the_generic_schedule(target) -> Non
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (9, 31), (50, 96), (4, 17, 100), (3, 5000)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 5), (9, 31), (50, 96), (4, 17, 100), (3, 5000), (1, 1290), (2, 70001)]
+)
 def test_compiled_rows(shape, target) -> None:
     x, y = var("x", shape=shape), var("y", shape=shape)
     body = op.call("nn.relu", norm(op.call("add", x, y), shape[-1], epsilon=1e-6))

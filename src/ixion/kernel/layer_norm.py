@@ -56,7 +56,8 @@ class _Piece:
     at: Expr
 
 
-_Work = Callable[[_Piece, dict[Var, Expr], int], Stmt]
+# Of a vector: where it is, the number of its row, and its number in the row.
+_Work = Callable[[_Piece, dict[Var, Expr], int, int], Stmt]
 
 
 @dataclass(eq=False)
@@ -78,11 +79,14 @@ class LayerNormNest:
         self.full, self.tail = divmod(self.length, self.lanes)
         self.padded = -(-self.length // self.lanes) * self.lanes
         self.together = min(TOGETHER, max(1, NEAR // self.padded), self.count)
+        # Sums of one row: an addition takes as long as the time to the fourth next one.
+        self.chains = TOGETHER // self.together
         self.row, self.slot = Var("row"), Var("slot")
         self.block, self.lane = Var("block"), Var("lane")
         self.mean, self.scale, self.shift = (Var(n, "float32") for n in ("mean", "scale", "shift"))
         self.sums, self.squares = (
-            Buffer(n, "float32", "register", self.together, self.lanes) for n in ("sums", "squares")
+            Buffer(n, "float32", "register", self.together * self.chains, self.lanes)
+            for n in ("sums", "squares")
         )
         self.kept = Buffer("kept", "float32", "scratch", self.together * self.padded)
         self.keeps = self.kept.size <= MOST_KEPT and not self._reads_rows()
@@ -176,60 +180,66 @@ class LayerNormNest:
         last = seq(*(self._each(result, [(u, row)]) for u, row in enumerate(rows)))
         last = _lets(shift, [-(r * s) for r, s in zip(rest, scale, strict=True)], last)
         last = _lets(scale, [self._scale(u, rest[u]) for u in range(count)], last)
-        last = _lets(rest, [self._average(self.sums.load(u)) for u in range(count)], last)
+        last = _lets(rest, [self._average(self.sums, u) for u in range(count)], last)
         numbered = list(enumerate(rows))
         second = self._each(partial(self._moments, mean), numbered)
         second = seq(self._clear(count, self.sums, self.squares), second, last)
-        second = _lets(mean, [self._average(self.sums.load(u)) for u in range(count)], second)
+        second = _lets(mean, [self._average(self.sums, u) for u in range(count)], second)
         first = seq(self._clear(count, self.sums), self._each(self._total, numbered), second)
         return _lets(rows, [self.row + u for u in range(count)], first)
 
-    def _average(self, total: Expr) -> Expr:
+    def _average(self, sums: Buffer, u: int) -> Expr:
+        total = sums.load(u * self.chains)
+        for i in range(1, self.chains):
+            total = total + sums.load(u * self.chains + i)
         return HorizontalReduce("add", total) * (1.0 / self.length)
 
     def _scale(self, u: int, rest: Expr) -> Expr:
-        spread = maximum(self._average(self.squares.load(u)) - rest * rest, 0.0)
+        spread = maximum(self._average(self.squares, u) - rest * rest, 0.0)
         return Const(1.0, "float32") / intrinsic("sqrt", spread + self.norm.epsilon)
 
     def _clear(self, count: int, *buffers: Buffer) -> Stmt:
         zero = Const(0.0, "float32", self.lanes)
-        return seq(*(b.store(u, zero) for b in buffers for u in range(count)))
+        return seq(*(b.store(i, zero) for b in buffers for i in range(count * self.chains)))
 
     def _each(self, work: _Work, rows: Sequence[tuple[int, Var]]) -> Stmt:
         """``work`` for each vector of numbered rows, the same columns of all together."""
 
-        def at(piece: _Piece, block: Expr) -> Iterator[Stmt]:
+        def at(piece: _Piece, block: Expr, k: int) -> Iterator[Stmt]:
             for u, row in rows:
                 where = {self.row: row, self.slot: wrap(u), self.block: block}
-                yield work(piece, where, u)
+                yield work(piece, where, u, k)
 
         parts: list[Stmt] = []
         for piece in self.pieces:
             if piece.count is not None:
-                parts.extend(at(piece, wrap(self.full)))
+                parts.extend(at(piece, wrap(self.full), self.full))
                 continue
-            step, i = self.full if self.full <= WHOLE else UNROLL, Var("i")
+            step, i = self.full if self.full <= WHOLE else max(UNROLL, self.chains), Var("i")
             whole = self.full // step * step
-            line = seq(*(seq(at(piece, i + k)) for k in range(step)))
+            line = seq(*(seq(at(piece, i + k, k)) for k in range(step)))
             parts.append(For(i, 0, whole, line, step=step))
-            parts += [seq(at(piece, wrap(k))) for k in range(whole, self.full)]
+            parts += [seq(at(piece, wrap(k), k)) for k in range(whole, self.full)]
         return seq(*parts)
 
-    def _total(self, piece: _Piece, where: dict[Var, Expr], u: int) -> Stmt:
+    def _total(self, piece: _Piece, where: dict[Var, Expr], u: int, k: int) -> Stmt:
         """Adds to a row's sum, and keeps what had to be computed or collected."""
-        x = Var("x", "float32", self.lanes)
-        add = self.sums.store(u, self.sums.load(u) + x)
+        x, chain = Var("x", "float32", self.lanes), u * self.chains + k % self.chains
+        add = self.sums.store(chain, self.sums.load(chain) + x)
         if self.keeps:
             start = self._column(piece.count)
             index = substitute(self.slot * self.padded + start, {**where, self.lane: wrap(0)})
             add = seq(add, self.kept.store(simplify(index), x))
         return Let(x, self._counted(_placed(piece.source, where), piece), add)
 
-    def _moments(self, mean: Sequence[Var], piece: _Piece, where: dict[Var, Expr], u: int) -> Stmt:
+    def _moments(
+        self, mean: Sequence[Var], piece: _Piece, where: dict[Var, Expr], u: int, k: int
+    ) -> Stmt:
         """Adds to the sums of deviations from the first mean and of their squares."""
-        d = Var("d", "float32", self.lanes)
-        square = intrinsic("fma", d, d, self.squares.load(u))
-        add = seq(self.sums.store(u, self.sums.load(u) + d), self.squares.store(u, square))
+        d, chain = Var("d", "float32", self.lanes), u * self.chains + k % self.chains
+        square = intrinsic("fma", d, d, self.squares.load(chain))
+        total = self.sums.store(chain, self.sums.load(chain) + d)
+        add = seq(total, self.squares.store(chain, square))
         away = _placed(piece.again, where) - broadcast(mean[u], self.lanes)
         return Let(d, self._counted(away, piece), add)
 
@@ -242,7 +252,7 @@ class LayerNormNest:
 
     def _result(
         self, mean: Sequence[Var], scale: Sequence[Var], shift: Sequence[Var],
-        piece: _Piece, where: dict[Var, Expr], u: int,
+        piece: _Piece, where: dict[Var, Expr], u: int, k: int,
     ) -> Stmt:  # fmt: skip
         where = {**where, self.mean: mean[u], self.scale: scale[u], self.shift: shift[u]}
         limit = None if piece.count is None else wrap(piece.count)
