@@ -8,11 +8,14 @@ from tests.kernel.conftest import check_schedule
 
 import ixion
 from ixion import op
-from ixion.ir import Expr, Function, IRModule, Var, const, var
+from ixion.analysis.dataflow import dataflow_order
+from ixion.ir import Call, Expr, Function, IRModule, Var, const, var
 from ixion.kernel import separable_plan
 from ixion.kernel.schedule_gated import GatedConv
 from ixion.kernel.schedule_separable import SeparableSchedule
+from ixion.op.typed import op_name
 from ixion.transform import conv_chain
+from ixion.transform.infer_type import InferType
 
 RNG = np.random.default_rng(11)
 
@@ -123,3 +126,36 @@ def test_gate_in_machine_code(name) -> None:
     gate = op.call("sigmoid", convolved(op.call("nn.global_avg_pool2d", x), 40, 40))
     body = op.call("add", convolved(op.call("multiply", gate, x), 40, 24), r)
     check_machine_code([x, r], body, name)
+
+
+def test_dilation_and_uneven_padding(target, cut) -> None:
+    x, weight = var("x", shape=(1, 16, 9, 12)), const(normal(20, 1, 3, 3))
+    y = clipped(convolved(x, 16, 20))
+    body = op.call(
+        "nn.conv2d", y, weight, groups=20, channels=20, kernel_size=(3, 3), dilation=(2, 2),
+        padding=(0, 3, 4, 1),
+    )  # fmt: skip
+    check_schedule([x], body, [normal(1, 16, 9, 12)], target, expect=SeparableSchedule)
+
+
+@pytest.mark.parametrize(("side", "stride"), [(14, 1), (56, 1), (112, 2), (224, 1), (640, 2)])
+def test_bands_share_few_rows(side, stride) -> None:
+    """Whatever the width: else expanding them twice costs more than the tensor saves."""
+    heads = chain(side, stride)
+    plan = separable_plan.separable_plan(heads, 16, 2)
+    assert plan is not None
+    assert plan.whole or plan.band * stride >= separable_plan.SHARED * (3 - stride)
+    assert 4 * 16 * plan.panel * plan.height * side <= separable_plan.LONGEST
+
+
+def test_rows_too_wide_for_a_strip_are_left_to_two_kernels() -> None:
+    assert separable_plan.separable_plan(chain(2000, 1), 16, 2) is None
+
+
+def chain(side: int, stride: int) -> list[Call]:
+    """The convolutions of an expanding chain, typed."""
+    x = var("x", shape=(1, 16, side, side))
+    body = convolved(convolved(x, 16, 96), 96, 96, 3, stride, 1)
+    typed = InferType()(IRModule.from_expr(Function([x], body)))["main"]
+    calls = [n for n in dataflow_order(typed.body) if isinstance(n, Call)]
+    return [c for c in calls if op_name(c) == "nn.conv2d"]

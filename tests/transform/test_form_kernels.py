@@ -222,3 +222,21 @@ def test_an_expanded_value_with_two_readers_is_not_hidden_in_a_chain() -> None:
     y = conv(x, 16, 48)
     body = op.call("add", depthwise(y, 48), y)
     assert [k for k, _ in kernels(formed([x], body))] == ["nn.conv2d", "nn.conv2d"]
+
+
+@pytest.mark.parametrize(("outs", "together"), [(32, True), (80, False)])
+def test_a_gate_goes_into_the_next_convolution_with_fewer_results_than_pixels(
+    outs, together
+) -> None:
+    x, gate = var("x", shape=(1, 16, 8, 8)), var("g", shape=(1, 16, 1, 1))
+    body = op.call("nn.relu", conv(op.call("multiply", gate, x), 16, outs))
+    one = [("nn.conv2d", ["multiply", "nn.conv2d", "nn.relu"])]
+    two = [("elementwise", ["multiply"]), ("nn.conv2d", ["nn.conv2d", "nn.relu"])]
+    assert kernels(formed([x, gate], body)) == (one if together else two)
+
+
+def test_a_gated_value_with_two_readers_has_a_kernel_of_its_own() -> None:
+    x, gate = var("x", shape=(1, 16, 8, 8)), var("g", shape=(1, 16, 1, 1))
+    y = op.call("multiply", gate, x)
+    body = op.call("add", conv(y, 16, 16), y)
+    assert [k for k, _ in kernels(formed([x, gate], body))] == ["elementwise", "nn.conv2d"]

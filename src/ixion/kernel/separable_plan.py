@@ -13,7 +13,7 @@ from ixion.op.typed import attrs_of, shape_of
 from ixion.op.window import Window
 
 LANES = 16  # channels per block where no target is known
-STRIP = 256 << 10  # bytes of a strip: it and what a task reads stay in a second-level cache
+STRIP = 384 << 10  # bytes of a strip: it and what a task reads stay in a second-level cache
 LONGEST = 1 << 20  # bytes of a strip of wide rows
 # A band has so many times the rows that it shares with its neighbours; fewer are enough where more
 # than one tensor stays near.
