@@ -36,9 +36,14 @@ def value_range(dtype: str) -> tuple[float, float]:
     if dtypes.is_integer(dtype):
         low = -(2 ** (dtypes.bits(dtype) - 1)) if dtypes.is_signed(dtype) else 0
         return float(low), float(low + 2 ** dtypes.bits(dtype) - 1)
-    finfo: Any = importlib.import_module("ml_dtypes").finfo
-    limits = finfo(dtypes.to_numpy(dtype))
+    storage = dtypes.to_numpy(dtype)
+    # numpy's own are not looked up elsewhere: importing ml_dtypes can take a second.
+    limits: Any = np.finfo(storage) if storage.isbuiltin == 1 else _foreign_limits(storage)
     return float(limits.min), float(limits.max)
+
+
+def _foreign_limits(storage: np.dtype[Any]) -> Any:
+    return importlib.import_module("ml_dtypes").finfo(storage)
 
 
 def check_constant(expr: Expr) -> bool:

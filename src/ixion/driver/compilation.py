@@ -22,6 +22,7 @@ from ixion.runtime.program import Program, TensorSpec
 if TYPE_CHECKING:
     from ixion.ir import Function, IRModule
 
+ALIKE = 3  # formed kernels that are equal, about: their code is made once
 Model = Any  # a path, a function, or an IRModule
 Shapes = Mapping[str, Sequence[int]]
 
@@ -210,7 +211,9 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Prog
 
     With ``consume`` the module's weights are freed as they are packed.
     """
+    from ixion.analysis.dataflow import calls_inside
     from ixion.driver.build import objects_of
+    from ixion.driver.compile_workers import dismiss, start_ahead
     from ixion.lower.assemble import assemble
     from ixion.runtime.arena import give_back
     from ixion.transform.verify import VerifyInstrument
@@ -223,12 +226,16 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Prog
     function = module["main"]
     ins, outs = interface(module, function)
     names = [s.name for s in ins], [s.name for s in outs]
-    if consume:  # weights that passes replaced are free, but still the process's
-        give_back()
-    assembled = assemble(function, options.target, *names, consume=consume)
-    program, kernels = assembled.program, assembled.kernels
-    del assembled, module, function, after  # so that kernels can go one by one
-    program.objects = objects_of(kernels, options.target)
+    start_ahead(len(calls_inside(function)) // ALIKE)
+    try:
+        if consume:  # weights that passes replaced are free, but still the process's
+            give_back()
+        assembled = assemble(function, options.target, *names, consume=consume)
+        program, kernels = assembled.program, assembled.kernels
+        del assembled, module, function, after  # so that kernels can go one by one
+        program.objects = objects_of(kernels, options.target)
+    finally:
+        dismiss()
     give_back()
     return program
 

@@ -39,6 +39,25 @@ def worker_count(kernels: int) -> int:
     return min(jobs, -(-kernels // EACH), MOST)
 
 
+def start_ahead(kernels: int) -> None:
+    """Starts workers for about so many kernels while their text is not there yet."""
+    while len(_ready) < worker_count(kernels):
+        worker = _start()
+        if worker is None:
+            return
+        _ready.append(worker)
+
+
+# Workers that wait for their first job.
+_ready: list[subprocess.Popen[bytes]] = []
+
+
+def dismiss() -> None:
+    """Ends the workers that nobody needed."""
+    while _ready:
+        _stop(_ready.pop())
+
+
 def compile_in_workers(
     texts: Iterable[Job], count: int
 ) -> tuple[dict[str, bytes], list[Job]]:
@@ -67,7 +86,11 @@ def _feed(
     jobs: Queue[Job | None], objects: dict[str, bytes], failed: list[Job]
 ) -> None:
     """One worker's jobs, one after another, until None."""
-    worker = _started()
+    worker: subprocess.Popen[bytes] | None
+    try:
+        worker = _ready.pop()
+    except IndexError:
+        worker = _start()
     while (job := jobs.get()) is not None:
         reply = b""
         if worker is not None and worker.stdin is not None and worker.stdout is not None:
@@ -86,7 +109,7 @@ def _feed(
         _stop(worker)
 
 
-def _started() -> subprocess.Popen[bytes] | None:
+def _start() -> subprocess.Popen[bytes] | None:
     import ixion
 
     root = str(Path(ixion.__file__).parents[1])
