@@ -25,9 +25,9 @@ SCRATCH = 448 << 10  # bytes of transformed data per task
 MOST_TILES = 56  # tiles of a chunk
 FEWEST_TASKS = 4
 PLANE_POINTS = 9  # along each of two axes; with more, errors exceed 1e-5 of the largest output
-# Transformed weights up to FREELY bytes are free, others may be MOST_GROWTH times the plain ones,
-# and each byte counts as WEIGHT_COST cycles: memory is not free.
-FREELY, MOST_GROWTH, WEIGHT_COST = 6 << 20, 4.1, 0.05
+# Transformed weights up to FREELY bytes may be of any algorithm, others MOST_GROWTH times the plain
+# ones; each byte beyond LIGHT counts as WEIGHT_COST cycles: memory is not free.
+FREELY, MOST_GROWTH, LIGHT, WEIGHT_COST = 6 << 20, 4.1, 1 << 20, 0.2
 # Bytes per cycle from the second-level cache, and of data between the phases.
 NEAR_RATE, PHASE_RATE, PHASE_FAR_RATE = 24.0, 11.0, 3.0
 QUICK = 6.0  # bytes per cycle from a third-level cache that data between phases may be in
@@ -86,6 +86,11 @@ def winograd_plan(
     plain = 4 * shape.ins * outs * block * size[0] * size[1]
     direct = _overlapped(work / 0.97, plain / target.far_rate)
     return best if best is not None and best.cycles < 0.93 * direct else None
+
+
+def _held(weights: int) -> float:
+    """Cycles that transformed weights count for the memory they take, small ones nothing."""
+    return WEIGHT_COST * max(0, weights - LIGHT)
 
 
 def _near(target: Target) -> float:
@@ -163,7 +168,7 @@ def _fused(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) -> 
     reads += points * pieces * chunk * ins * vector * groups / NEAR_RATE
     before, after = _transforms(rows, cols)
     moves = tiles * (ins * splits * before + outs * after)
-    cycles = _overlapped(products, reads) + moves + WEIGHT_COST * weights
+    cycles = _overlapped(products, reads) + moves + _held(weights)
     return Plan(rows, cols, tile, chunk, splits, True, cycles)
 
 
@@ -182,7 +187,7 @@ def _phases(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) ->
     moves += between / _between_rate(target, between)
     pieces = max(1, min(tiles // 8, -(-8 // ins)))
     chunk = -(-tiles // pieces)
-    cycles = _overlapped(products, weights / target.far_rate) + moves + WEIGHT_COST * weights
+    cycles = _overlapped(products, weights / target.far_rate) + moves + _held(weights)
     return Plan(rows, cols, tile, chunk, 1, False, cycles)
 
 
