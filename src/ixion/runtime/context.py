@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,9 @@ class Context:
         #: Copies of inputs with shape and dtype; where outputs lie if all have a fixed place.
         self.copies = [(copy, copy.shape, copy.dtype) for copy in self.inputs if copy is not None]
         self.results: list[Array] = []
+        #: What a run of one input and one output needs: the copy with shape and dtype, the record,
+        #: and what makes the result; all at hand in one look.
+        self.single: tuple[Array, tuple[int, ...], np.dtype[Any], int, Callable[[], Array]]
         self._bound: dict[tuple[str, int], Array] = {}
         self._positions = _positions(binding.table.slots)
         self.words = self._int64(0, RunWord.SIZE // 8)

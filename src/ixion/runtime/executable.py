@@ -130,16 +130,16 @@ class Executable:
                 context = free.pop()
             except LookupError:
                 return self.run(values)
-            copy, shape, dtype = context.copies[0]
+            copy, shape, dtype, record, result = context.single
             try:
                 known = type(value) is kind and value.dtype is dtype and value.shape == shape
                 if not known or len(values) != 1:
                     return self.run(values)
                 copy[...] = value
-                status = call(context.record)
+                status = call(record)
                 if status != _DONE:
                     self._go_on(context, status, call, None)
-                return {made: context.results[0].copy()}
+                return {made: result()}
             except BaseException:
                 context.reset()
                 raise
@@ -290,6 +290,8 @@ class Executable:
             context.results = [
                 result_view(context, self.program, i, spec) for i, spec in enumerate(specs)
             ]
+            if len(context.copies) == len(context.results) == 1:
+                context.single = (*context.copies[0], context.record, context.results[0].copy)
         self._contexts.append(context)
         return context
 
