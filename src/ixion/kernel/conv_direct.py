@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixion.kernel.panels import KEPT
+from ixion.kernel.ahead import KEPT, Share
 from ixion.kernel.spatial import SpatialNest, Valid
 from ixion.kernel.tile import multiply_step
 from ixion.te.expr import Expr, Var, minimum, wrap
 from ixion.te.simplify import simplify
-from ixion.te.stmt import Buffer, For, Let, Prefetch, Stmt, seq, unroll
+from ixion.te.stmt import Buffer, For, Let, Stmt, seq, unroll
 
 # Channels per unrolled step.  Code at the borders is rarely run and there is a lot of it.
 UNROLL = 4
 EDGE_UNROLL = 2
-LINE = 16  # float32 elements of a cache line
 
 
 @dataclass(eq=False)
@@ -149,12 +148,10 @@ class ConvNest(SpatialNest):
         assert self.weights is not None
         tiles = self.batch * self.rows.count * self.tiles_of_row
         steps = size // (self.tile.blocks * self.block) // times
-        each = -(-size // LINE // (tiles * steps))
         tile = (self.n * self.rows.count + self.row) * self.tiles_of_row + self.number
         following = minimum(self.g * self.block_groups + self.og + 1, groups - 1)
-        done = tile * (steps * each * LINE) + position * (each * LINE // times)
-        at = simplify(following * size + self.weight_base + done)
-        return [Prefetch(self.weights, at + i * LINE) for i in range(each)]
+        share = Share(tile, tiles, steps, times, size)
+        return share.ask(self.weights, following * size + self.weight_base, position)
 
     def _step(self, x: Expr, w: Expr, pixels: Sequence[int]) -> Stmt:
         assert self.source is not None

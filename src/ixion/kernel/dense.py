@@ -17,7 +17,8 @@ from math import gcd, prod
 from ixion.base import dtype as dtypes
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand, Vectorizer
-from ixion.kernel.panels import LINE, UNROLL, Panels
+from ixion.kernel.ahead import LINE
+from ixion.kernel.panels import UNROLL, Panels
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
 from ixion.te.expr import Expr, Intrinsic, Var, minimum, substitute, wrap

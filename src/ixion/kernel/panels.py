@@ -6,7 +6,7 @@ vectors, a register tile of rows at a time; what becomes of a tile's sums is the
 
 from __future__ import annotations
 
-from ixion.base import dtype as dtypes
+from ixion.kernel.ahead import KEPT, Share, line_of
 from ixion.kernel.loops import decode
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
 from ixion.te.expr import Expr, Var, minimum, wrap
@@ -14,10 +14,8 @@ from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Prefetch, Stmt, seq, unroll
 
 UNROLL = 4
-KEPT = 256 << 10  # bytes of weights that are in the cache already when a kernel comes to them
 STREAMED = 2 << 20  # bytes of weights that do not stay in any near cache
 LINES_AHEAD = 32
-LINE = 64
 
 
 class Panels:
@@ -131,7 +129,7 @@ class Panels:
         """
         if 4 * self.weight_size <= STREAMED:
             return []
-        line = LINE // dtypes.itemsize(self.weights.dtype)
+        line = line_of(self.weights)
         at = simplify((self.group * self.depth + k) * self.wide + LINES_AHEAD * line)
         return [
             Prefetch(self.weights, at + i * line) for i in range(-(-UNROLL * self.wide // line))
@@ -139,14 +137,11 @@ class Panels:
 
     def _group_ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
         """The next group's weights, each tile of rows asks for a part of them."""
-        line = LINE // dtypes.itemsize(self.weights.dtype)
-        wide, steps = self.wide, (self.end - self.begin) // UNROLL
-        lines = -(-(self.end - self.begin) * wide // line)
-        each = -(-lines // (tiles * steps))
+        depth = self.end - self.begin
+        share = Share(number, tiles, depth // UNROLL, UNROLL, depth * self.wide)
         group = minimum(self.group + 1, self.groups - 1)
-        done = number * (steps * each * line) + (k - self.begin) * (each * line // UNROLL)
-        at = simplify((group * self.depth + self.begin) * wide + done)
-        return [Prefetch(self.weights, at + i * line) for i in range(each)]
+        start = (group * self.depth + self.begin) * self.wide
+        return share.ask(self.weights, start, k - self.begin)
 
     def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
         wide = self.wide

@@ -15,17 +15,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
+from ixion.kernel.ahead import Share
 from ixion.kernel.loops import decode
 from ixion.kernel.spatial import laborious, readdressed
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
 from ixion.kernel.winograd_math import Axis, Matrix, linear_map
 from ixion.te.expr import Expr, Var, logical_and, minimum, select, substitute, wrap
 from ixion.te.simplify import simplify
-from ixion.te.stmt import Buffer, For, If, Kernel, Let, Prefetch, Stmt, seq, unroll
+from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
 from ixion.te.tensor import Tensor
 
 UNROLL = 4
-LINE = 16  # float32 elements of a cache line
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,11 +292,10 @@ class Winograd:
     def _prefetch(self, position: Expr, times: int) -> list[Stmt]:
         """Each tile asks, step by step, for its share of the weights wanted next."""
         number, tiles = self.share
-        steps = self.in_blocks * self.block // times
-        each = -(-times * self.tile.blocks * self.block // (LINE * tiles))
-        done = number * (steps * each * LINE) + position * (each * LINE // times)
-        at = simplify(self.ahead + done)
-        return [Prefetch(self.weights, at + i * LINE) for i in range(each)]
+        depth = self.in_blocks * self.block
+        size = depth * self.tile.blocks * self.block
+        share = Share(number, tiles, depth // times, times, size)
+        return share.ask(self.weights, self.ahead, position)
 
     def _blocks_in(self, mm: Buffer) -> int:
         """Output blocks that the products' buffer holds at a time."""
