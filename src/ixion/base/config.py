@@ -51,6 +51,7 @@ define("cache", bool, True, "use the caches of kernels and compiled models")
 define("compile_jobs", int, None, "processes that compile kernels; None: as many as cores")
 define("spin_us", int, 50, "microseconds a worker spins for work before it sleeps")
 define("shape_cache", int, 16, "compiled shapes kept for a model with symbolic inputs")
+define("plan_cache", int, 64, "combinations of sizes whose plans a model keeps")
 define("progress", bool, True, "show a progress bar on long work in a terminal")
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True}

@@ -16,8 +16,8 @@ from ixion.base.target import Target
 from ixion.codegen.emit_expr import Expressions, register_index
 from ixion.codegen.emit_types import is_small_float, scalar_type
 from ixion.codegen.emit_writer import Writer
-from ixion.te.expr import Cast
-from ixion.te.stmt import Fault, For, If, Kernel, Let, Prefetch, Seq, Stmt, Store
+from ixion.te.expr import Cast, Expr
+from ixion.te.stmt import Buffer, Fault, For, If, Kernel, Let, Prefetch, Seq, Stmt, Store
 
 _PLAIN_NAME = re.compile(r"[A-Za-z$._][A-Za-z0-9$._]*\Z")
 _Work = Iterator[Stmt]  # a statement being emitted; yields the statements inside it
@@ -97,9 +97,16 @@ class _Function:
             return
         base = self.writer.here("load ptr, ptr %ctx, align 8")
         for buffer in scratch:
-            place = f"getelementptr i8, ptr {base}, i64 {buffer.offset}"
-            pointer = self.writer.pure(place, base) if buffer.offset else base
+            offset = self._offset(buffer)
+            place = f"getelementptr i8, ptr {base}, i64 {offset}"
+            pointer = base if offset == "0" else self.writer.pure(place, base, offset)
             self.expressions.indices.pointers[buffer] = pointer
+
+    def _offset(self, buffer: Buffer) -> str:
+        offset: int | Expr = buffer.offset
+        if isinstance(offset, int):
+            return str(offset)
+        return self.expressions.indices.name(self.expressions.linear(offset))
 
     # --- statements ---------------------------------------------------------------------------
 

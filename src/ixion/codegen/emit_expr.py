@@ -237,7 +237,8 @@ class Expressions:
     def _checked(self, node: Checked, values: Sequence[Value]) -> Value:
         """The index, after a branch that ends the kernel where it is out of range."""
         index = self.indices.name(values[0])
-        bad = self.writer.pure(f"icmp uge i64 {index}, {node.extent}", index)
+        extent = self.indices.name(values[1]) if len(values) > 1 else str(node.extent)
+        bad = self.writer.pure(f"icmp uge i64 {index}, {extent}", index, extent)
         branch = self.writer.begin_branch(bad, stores=False)
         place = self.writer.here("getelementptr i64, ptr %ctx, i64 1")
         self.writer.effect(f"store i64 {index}, ptr {place}, align 8")

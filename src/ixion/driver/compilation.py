@@ -21,6 +21,7 @@ from ixion.runtime.program import Program, TensorSpec
 
 if TYPE_CHECKING:
     from ixion.ir import Function, IRModule
+    from ixion.runtime.outline import Outline
 
 ALIKE = 3  # formed kernels that are equal, about: their code is made once
 Model = Any  # a path, a function, or an IRModule
@@ -151,7 +152,8 @@ def _from_module(
     if options.executor == "reference":
         return ReferenceExecutable(module, function, ins, outs)
     with _paused_collection():
-        program = build(module, options, consume=path is not None and not options.verify)
+        outline = build(module, options, consume=path is not None and not options.verify)
+        program = outline.program({})
     if key is not None:
         from ixion.driver import model_cache
 
@@ -206,8 +208,8 @@ def _paused_collection() -> Iterator[None]:
             gc.enable()
 
 
-def build(module: IRModule, options: _Options, *, consume: bool = False) -> Program:
-    """The compiled program of a module with static input shapes.
+def build(module: IRModule, options: _Options, *, consume: bool = False) -> Outline:
+    """The compiled outline of a module.
 
     With ``consume`` the module's weights are freed as they are packed.
     """
@@ -231,13 +233,13 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Prog
         if consume:  # weights that passes replaced are free, but still the process's
             give_back()
         assembled = assemble(function, options.target, *names, consume=consume)
-        program, kernels = assembled.program, assembled.kernels
+        outline, kernels = assembled.outline, assembled.kernels
         del assembled, module, function, after  # so that kernels can go one by one
-        program.objects = objects_of(kernels, options.target)
+        outline.objects = objects_of(kernels, options.target)
     finally:
         dismiss()
     give_back()
-    return program
+    return outline
 
 
 def interface(module: IRModule, function: Function) -> tuple[list[TensorSpec], list[TensorSpec]]:

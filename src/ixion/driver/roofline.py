@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ixion.base.target import Target
+from ixion.kernel.sizes import typical
 from ixion.runtime.executable import Executable
 from ixion.runtime.program import Program, Slot, Step, TensorSpec
 from ixion.te.expr import Const, Expr, Var, intrinsic
@@ -149,8 +150,9 @@ def _executable(
 
     install_native()
     symbol = f"ix_{kernel_key(kernel)[:32]}"
-    step = Step("call", symbol, (Slot("output"), Slot("input")), kernel.tasks, cost=cost)
-    out = TensorSpec("out", (kernel.tasks * target.lanes("float32"),), "float32")
+    tasks = typical(kernel.tasks)
+    step = Step("call", symbol, (Slot("output"), Slot("input")), tasks, cost=cost)
+    out = TensorSpec("out", (tasks * target.lanes("float32"),), "float32")
     objects = objects_of({symbol: kernel}, target)
     program = Program([step], [], 0, 0, [source], [out], target.key(), objects)
     return Executable(program, threads)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ixion.base.errors import ConfigError, did_you_mean
 from ixion.base.target import Target
 from ixion.driver import pipeline
+from ixion.kernel.sizes import TYPICAL
 
 if TYPE_CHECKING:
     from ixion.ir import IRModule
     from ixion.lower.assemble import Assembled
+    from ixion.runtime.outline import Outline
 
 STAGES = ("ir", "kernels", "plan", "loops", "llvm", "asm")
 
@@ -75,10 +77,10 @@ def _assembled(module: IRModule, target: Target) -> Assembled:
 
 
 def _plan(assembled: Assembled, target: Target) -> str:
-    from ixion.lower.memory import lower_bound
+    from ixion.runtime.memory import lower_bound
 
-    program = assembled.program
-    bound = lower_bound(assembled.lowering.storages)
+    program, rooms = assembled.outline.program_and_rooms(_example(assembled.outline))
+    bound = lower_bound(rooms)
     constants = sum(c.nbytes for c in program.constants)
     arena = f"arena {program.arena_size} bytes (at least {bound} alive at one step)"
     scratch = f"scratch {program.scratch_size} bytes a worker"
@@ -88,6 +90,11 @@ def _plan(assembled: Assembled, target: Target) -> str:
         what = step.kernel[:14] if step.kind == "call" else step.kind
         lines.append(f"{i:4d} {what:14s} {step.tasks:5d} tasks  {step.label}  [{slots}]")
     return "\n".join(lines) + "\n"
+
+
+def _example(outline: Outline) -> dict[str, int]:
+    """Sizes to show an open program with: all as large as schedules take them for."""
+    return dict.fromkeys(outline.symbols(), TYPICAL)
 
 
 def _loops(assembled: Assembled, target: Target) -> str:

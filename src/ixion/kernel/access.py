@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ixion.kernel.cheaper import cheaper
 from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.sizes import as_extent, ceil_div, top
 from ixion.te.expr import (
     INDEX,
     Binary,
@@ -37,7 +38,8 @@ from ixion.te.expr import (
 )
 from ixion.te.simplify import Ranges, bounds, linear, simplify
 from ixion.te.stmt import Buffer
-from ixion.te.tensor import Tensor
+from ixion.te.symbolic import never_negative
+from ixion.te.tensor import Extent, Tensor
 
 SMALL_FLOATS = frozenset(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
 Given = Callable[[tuple[Expr, ...]], Expr]
@@ -60,7 +62,7 @@ class Access:
     # Tensors whose elements are those of another expression of the same index.
     redirect: dict[Tensor, Given] = field(default_factory=dict)
     # A lane variable, where its block starts, and the extent that counted lanes stay below.
-    limits: dict[Var, tuple[Expr, int]] = field(default_factory=dict)
+    limits: dict[Var, tuple[Expr, Extent]] = field(default_factory=dict)
 
     def element(self, tensor: Tensor, index: Sequence[Expr], ranges: Ranges) -> Expr:
         """One element with every computed tensor inlined and every read a scalar load."""
@@ -97,34 +99,44 @@ class _Inliner:
 
     def _load(self, tensor: Tensor, index: tuple[Expr, ...]) -> Expr:
         operand = self.access.operands[tensor]
-        shape = [_static(n) for n in tensor.shape]
+        shape = [_extent(n) for n in tensor.shape]
         extents = padded_shape(shape, operand.layout)
         inside = [self.clamped(i, n) for i, n in zip(index, extents, strict=True)]
         offset = simplify(operand.layout.offset(shape, inside), self.ranges)
         return Load(operand.buffer, offset)
 
-    def clamped(self, index: Expr, extent: int) -> Expr:
+    def clamped(self, index: Expr, extent: Extent) -> Expr:
         """``index``, kept inside [0, extent) where the ranges do not prove it is."""
         index = self.expr(index)
         lo, hi = bounds(index, self.ranges)
         for lane, (start, end) in self.access.limits.items():
-            if end <= extent and _key(index) == _key(simplify(start + lane, self.ranges)):
+            below = not isinstance(extent, int) or not isinstance(end, int) or end <= extent
+            if below and _key(index) == _key(simplify(start + lane, self.ranges)):
                 return index  # lanes at or past ``end`` are never loaded
-        outside = lo is None or lo < 0 or hi is None or hi >= extent
-        if outside and extent and _is_data(index):
+        low, high = lo is not None and lo >= 0, False
+        if isinstance(extent, int) and hi is not None:
+            high = hi < extent
+        elif not isinstance(extent, int) or lo is None or hi is None:
+            low, high = low or self._reaches(index), self._reaches(wrap(extent) - 1 - index)
+        if not (low and high) and _is_data(index) and not _is_nothing(extent):
             return Checked(index, extent)
-        if lo is None or lo < 0:
+        if not low:
             index = maximum(index, 0)
-        if hi is None or hi >= extent:
-            index = minimum(index, max(extent - 1, 0))
+        if not high:
+            index = minimum(index, top(extent) if isinstance(extent, int) else extent - 1)
+            index = index if isinstance(extent, int) else maximum(index, 0)
         return index
+
+    def _reaches(self, expr: Expr) -> bool:
+        """Whether an expression is never below 0."""
+        return never_negative(linear(expr, self.ranges), self.ranges)
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Read):
             return self.read(expr.tensor, tuple(self.expr(i) for i in expr.indices))
         if isinstance(expr, Reduce):
             for v, extent in expr.axes:
-                self.ranges[v] = (0, _static(extent) - 1)
+                self.ranges[v] = (0, top(_extent(extent)))
             return Reduce(expr.kind, expr.axes, self.expr(expr.body))
         if isinstance(expr, (Const, Var)):
             return expr
@@ -143,11 +155,15 @@ def _is_data(index: Expr) -> bool:
     return any(isinstance(node, Load) for node in walk(index))
 
 
-def padded_shape(shape: Sequence[int], layout: Layout) -> list[int]:
+def _is_nothing(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent == 0
+
+
+def padded_shape(shape: Sequence[Extent], layout: Layout) -> list[Extent]:
     """Extents that may be addressed: a blocked axis up to the end of its last block."""
     dims = list(shape)
     if layout.axis is not None:
-        dims[layout.axis] = -(-dims[layout.axis] // layout.block) * layout.block
+        dims[layout.axis] = ceil_div(dims[layout.axis], layout.block) * layout.block
     return dims
 
 
@@ -168,12 +184,9 @@ def _key(expr: Expr) -> object:
     return atom_key(expr)
 
 
-def _static(extent: int | Expr) -> int:
-    if isinstance(extent, int):
-        return extent
-    if isinstance(extent, Const):
-        return int(extent.value)
-    raise TypeError(f"kernel: extent {extent} is not known at compile time")
+def _extent(extent: Extent) -> Extent:
+    """An int where the extent is one."""
+    return extent if isinstance(extent, int) else as_extent(extent)
 
 
 def depends(expr: Expr, var: Var, memo: dict[int, bool] | None = None) -> bool:
@@ -190,9 +203,9 @@ def stride_of(index: Expr, var: Var, ranges: Ranges) -> int | None:
     """How far ``index`` moves when ``var`` grows by 1; None when that is not one constant."""
     form = linear(index, ranges)
     stride = 0
-    for atom, coefficient in form.terms.values():
+    for atom, factor in form.terms.values():
         if atom is var:
-            stride = coefficient
+            stride = factor
         elif depends(atom, var):
             return None
     return stride

@@ -6,14 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from ixion import te
-from ixion.ir import Call, Constant, Expr, Function, TensorType, Tuple, Var, post_order_visit
+from ixion.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    TensorType,
+    Tuple,
+    Type,
+    Var,
+    post_order_visit,
+)
+from ixion.kernel.sizes import is_static
 from ixion.op.define import OpPattern
-from ixion.op.typed import dtype_of, field_types, function_attr, op_attr, op_name, shape_of
-from ixion.te.tensor import Tensor
+from ixion.op.extent import extents
+from ixion.op.typed import dtype_of, field_types, function_attr, op_attr, op_name, tensor_type
+from ixion.te.tensor import Extent, Tensor
 
 
 class Group:
-    """One formed kernel with static types.
+    """One formed kernel; its sizes may be known at run time only.
 
     ``params[i]`` has tensor ``inputs[i]``; ``constant[i]`` says that its argument is known at
     compile time.  ``head`` is the call that decides the schedule, ``head_tensor`` its result;
@@ -29,12 +41,19 @@ class Group:
         post_order_visit(function.body, self._note)
         self.head = next((c for c in self.calls if op_name(c) == self.kind), None)
         self.position = {id(p): i for i, p in enumerate(self.params)}
-        self.inputs = [te.placeholder(shape_of(p), dtype_of(p), p.name_hint) for p in self.params]
+        self.inputs = [te.placeholder(extents_of(p), dtype_of(p), p.name_hint) for p in self.params]
         self._tensors: dict[int, Any] = {}
 
     def _note(self, node: Expr) -> None:
         if isinstance(node, Call):
             self.calls.append(node)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a size is known at run time only."""
+        return any(not is_static(*t.shape) for t in self.inputs) or any(
+            not is_static(*extents_of(kind)) for kind in self.out_types
+        )
 
     @property
     def out_types(self) -> tuple[TensorType, ...]:
@@ -60,7 +79,7 @@ class Group:
         head: Tensor | None = None
         for call in self.calls:
             if call is opaque:
-                head = te.placeholder(shape_of(call), dtype_of(call), "head")
+                head = te.placeholder(extents_of(call), dtype_of(call), "head")
                 made[id(call)] = head
             else:
                 made[id(call)] = _computed(call, made)
@@ -72,7 +91,7 @@ class Group:
         made: dict[int, Any] = {id(p): t for p, t in zip(self.params, self.inputs, strict=True)}
         for call in self.calls:
             if any(call is o for o in opaque):
-                made[id(call)] = te.placeholder(shape_of(call), dtype_of(call), "opaque")
+                made[id(call)] = te.placeholder(extents_of(call), dtype_of(call), "opaque")
             else:
                 made[id(call)] = _computed(call, made)
         return made
@@ -80,6 +99,11 @@ class Group:
     def elementwise_only(self) -> bool:
         """Whether every call works element by element (broadcasts included)."""
         return all((op_attr(c, "TOpPattern") or 0) <= OpPattern.BROADCAST for c in self.calls)
+
+
+def extents_of(node: Expr | Type) -> tuple[Extent, ...]:
+    """The shape of a tensor as extents of tensor expressions."""
+    return extents(tensor_type(node))
 
 
 def _computed(call: Call, made: dict[int, Any]) -> Any:

@@ -11,13 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ixion.base.dim import Any as DimAny
+from ixion.base.dim import SymExpr
 from ixion.te.expr import Expr, wrap
+from ixion.te.tensor import Extent
 
 Array = np.ndarray[Any, np.dtype[Any]]
+# Extents: numbers, dims of types, or expressions of tensor expressions.
+N = TypeVar("N", int, int | Expr, int | DimAny | SymExpr)
 _LETTERS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 
 
@@ -32,22 +37,22 @@ class Layout:
     def plain(self) -> bool:
         return self.axis is None
 
-    def physical(self, shape: Sequence[int]) -> tuple[int, ...]:
+    def physical(self, shape: Sequence[N]) -> tuple[N, ...]:
         """Dims in memory order, outermost first."""
         if self.axis is None:
             return tuple(shape)
-        dims = list(shape)
-        dims[self.axis] = -(-dims[self.axis] // self.block)
+        dims: list[Any] = list(shape)
+        dims[self.axis] = (dims[self.axis] + (self.block - 1)) // self.block
         return (*dims, self.block)
 
-    def size(self, shape: Sequence[int]) -> int:
+    def size(self, shape: Sequence[N]) -> N:
         """Elements in memory, padding included."""
         return prod(self.physical(shape))
 
-    def strides(self, shape: Sequence[int]) -> tuple[int, ...]:
+    def strides(self, shape: Sequence[N]) -> tuple[N, ...]:
         """Elements between neighbours along each physical dim."""
-        dims = self.physical(shape)
-        out = [1] * len(dims)
+        dims: tuple[Any, ...] = self.physical(shape)
+        out: list[Any] = [1] * len(dims)
         for d in range(len(dims) - 2, -1, -1):
             out[d] = out[d + 1] * dims[d + 1]
         return tuple(out)
@@ -60,7 +65,7 @@ class Layout:
         index[self.axis] = index[self.axis] * self.block + physical[-1]
         return tuple(index)
 
-    def offset(self, shape: Sequence[int], index: Sequence[Expr]) -> Expr:
+    def offset(self, shape: Sequence[Extent], index: Sequence[Expr]) -> Expr:
         """Flat element offset of a logical index."""
         parts = list(index)
         if self.axis is not None:
@@ -72,15 +77,16 @@ class Layout:
             total = total + i * stride
         return total
 
-    def same_memory(self, other: Layout, shape: Sequence[int]) -> bool:
+    def same_memory(self, other: Layout, shape: Sequence[N]) -> bool:
         """Whether both layouts put this shape's elements at the same offsets."""
         return self == other or (self._trivial(shape) and other._trivial(shape))
 
-    def _trivial(self, shape: Sequence[int]) -> bool:
+    def _trivial(self, shape: Sequence[N]) -> bool:
         if self.axis is None:
             return True
-        whole = shape[self.axis] % self.block == 0
-        return whole and prod(shape[self.axis + 1 :]) == 1
+        along, after = shape[self.axis], shape[self.axis + 1 :]
+        whole = isinstance(along, int) and along % self.block == 0
+        return whole and all(isinstance(n, int) and n == 1 for n in after)
 
     def pack(self, array: Array) -> Array:
         """The logical array in memory order, flat; padding lanes are zero."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ixion.kernel.sizes import as_extent, product, same_extent, top
 from ixion.te.expr import Expr, Load, Var, walk, wrap
-from ixion.te.simplify import Linear, Ranges, linear
+from ixion.te.simplify import Linear, Ranges, factors_of, is_product, linear
 from ixion.te.stmt import Let, Stmt
+from ixion.te.symbolic import coefficient
+from ixion.te.tensor import Extent
 
 
 @dataclass(eq=False)
@@ -15,10 +18,10 @@ class LoopSpace:
     """Loop variables with extents, outermost first."""
 
     vars: list[Var]
-    extents: list[int]
+    extents: list[Extent]
 
-    def ranges(self) -> dict[Var, tuple[int, int]]:
-        return {v: (0, max(n - 1, 0)) for v, n in zip(self.vars, self.extents, strict=True)}
+    def ranges(self) -> dict[Var, tuple[int, Extent]]:
+        return {v: (0, top(n)) for v, n in zip(self.vars, self.extents, strict=True)}
 
 
 def loads_of(expr: Expr) -> list[Load]:
@@ -56,10 +59,10 @@ def _other_uses(expr: Expr, variables: set[Var]) -> set[Var]:
 def merge(
     space: LoopSpace,
     value: Expr,
-    out_strides: Sequence[int],
+    out_strides: Sequence[Extent],
     frozen: set[Var] | None = None,
     ranges: Ranges | None = None,
-) -> tuple[LoopSpace, Expr, list[int]]:
+) -> tuple[LoopSpace, Expr, list[Extent]]:
     """Joins neighbouring loops that every load and the store walk as one.
 
     Returns the smaller space, the value with its loads re-addressed and the store's strides.
@@ -68,7 +71,7 @@ def merge(
     ranges = space.ranges() if ranges is None else ranges
     loads = loads_of(value)
     forms = {id(load): linear(load.index, ranges) for load in loads}
-    strides = [list(out_strides)]
+    strides: list[list[Extent]] = [list(out_strides)]
     fixed = _other_uses(value, set(space.vars)) | (frozen or set())
     for form in forms.values():
         strides.append([_coefficient(form, v) for v in space.vars])
@@ -77,33 +80,37 @@ def merge(
     return _joined(space, value, strides[0], groups, forms)
 
 
-def _coefficient(form: Linear, var: Var) -> int:
-    return form.terms[var][1] if var in form.terms else 0
+def _coefficient(form: Linear, var: Var) -> Extent:
+    if not any(is_product(e) for e, _ in form.terms.values()):
+        return form.terms[var][1] if var in form.terms else 0
+    slope, _ = coefficient(form, var)
+    return 0 if slope is None else as_extent(slope.expr())
 
 
 def _inside_atoms(form: Linear, variables: Sequence[Var]) -> set[Var]:
     names = set(variables)
     return {
         node
-        for atom, _ in form.terms.values()
+        for product, _ in form.terms.values()
+        for atom in factors_of(product)
         if not isinstance(atom, Var)
         for node in walk(atom)
         if isinstance(node, Var) and node in names
     }
 
 
-def _groups(space: LoopSpace, strides: list[list[int]], fixed: set[Var]) -> list[list[int]]:
+def _groups(space: LoopSpace, strides: list[list[Extent]], fixed: set[Var]) -> list[list[int]]:
     """Positions of the dims that form each new loop."""
     groups: list[list[int]] = []
     for d, (v, n) in enumerate(zip(space.vars, space.extents, strict=True)):
-        if n == 1 and v not in fixed:
+        if isinstance(n, int) and n == 1 and v not in fixed:
             continue
         last = groups[-1][-1] if groups else None
         joins = (
             last is not None
             and v not in fixed
             and space.vars[last] not in fixed
-            and all(s[last] == s[d] * n for s in strides)
+            and all(_follows(s[last], s[d], n) for s in strides)
         )
         if joins:
             groups[-1].append(d)
@@ -112,26 +119,34 @@ def _groups(space: LoopSpace, strides: list[list[int]], fixed: set[Var]) -> list
     return groups
 
 
+def _follows(outer: Extent, inner: Extent, extent: Extent) -> bool:
+    """Whether a step of the outer loop is ``extent`` steps of the inner one."""
+    if isinstance(outer, int) and isinstance(inner, int) and isinstance(extent, int):
+        return outer == inner * extent
+    return same_extent(outer, inner * extent)
+
+
 def _joined(
     space: LoopSpace,
     value: Expr,
-    out: list[int],
+    out: list[Extent],
     groups: list[list[int]],
     forms: dict[int, Linear],
-) -> tuple[LoopSpace, Expr, list[int]]:
+) -> tuple[LoopSpace, Expr, list[Extent]]:
     new = LoopSpace([], [])
     for group in groups:
-        extent = 1
-        for d in group:
-            extent *= space.extents[d]
         new.vars.append(space.vars[group[-1]])
-        new.extents.append(extent)
+        new.extents.append(product(space.extents[d] for d in group))
     kept = set(new.vars)
     dropped = {v for v in space.vars if v not in kept}
 
     def readdress(load: Load) -> Load:
         form = forms[id(load)]
-        terms = {k: t for k, t in form.terms.items() if k not in dropped}
+        terms = {
+            k: t for k, t in form.terms.items()
+            if k not in dropped
+            and not (is_product(t[0]) and any(f in dropped for f in factors_of(t[0])))
+        }  # fmt: skip
         return Load(load.buffer, Linear(form.const, terms).expr(), load.lanes, load.stride)
 
     return new, _map_loads(value, readdress, {}), [out[g[-1]] for g in groups]
@@ -151,7 +166,7 @@ def _map_loads(expr: Expr, fn: object, memo: dict[int, Expr]) -> Expr:
     return new
 
 
-def decode(task: Var, parts: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
+def decode(task: Var, parts: Sequence[tuple[Var, Extent]], body: Stmt) -> Stmt:
     """Names each part of a task number (outermost first, row-major) around ``body``."""
     rest: Expr = task
     lets: list[tuple[Var, Expr]] = []
@@ -164,7 +179,7 @@ def decode(task: Var, parts: Sequence[tuple[Var, int]], body: Stmt) -> Stmt:
     return body
 
 
-def affine(variables: Sequence[Var], strides: Sequence[int]) -> Expr:
+def affine(variables: Sequence[Var], strides: Sequence[Extent]) -> Expr:
     """``sum(variable * stride)``."""
     total: Expr = wrap(0)
     for v, s in zip(variables, strides, strict=True):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from ixion.kernel.access import Access, Operand
 from ixion.kernel.loops import LoopSpace, loads_of, merge
+from ixion.kernel.sizes import as_extent
 from ixion.te.expr import Binary, Const, Expr, Var, substitute
-from ixion.te.simplify import Linear, linear, simplify
-from ixion.te.tensor import Tensor
+from ixion.te.simplify import Linear, Ranges, linear, simplify
+from ixion.te.tensor import Extent, Tensor
 
 MOST = 4  # pieces of one kernel
 
@@ -25,12 +26,12 @@ class Piece:
 
     space: LoopSpace
     value: Expr
-    strides: list[int]
-    base: int
+    strides: list[Extent]
+    base: Extent
 
 
 def pieces_of(
-    out: Tensor, place: Operand, access: Access, whole: Sequence[int] | None, base: int
+    out: Tensor, place: Operand, access: Access, whole: Sequence[Extent] | None, base: Extent
 ) -> list[Piece]:
     """The output as pieces, merged loops inside each; padding lanes belong to no piece."""
     made = [_piece(out, place, access, whole, base, tail) for tail in _parts(out, place)]
@@ -43,24 +44,27 @@ def pieces_of(
 def _parts(out: Tensor, place: Operand) -> list[bool | None]:
     """None for all of it; False and True for the whole blocks and the last one."""
     layout = place.layout
-    if layout.axis is None or int(out.shape[layout.axis]) % layout.block == 0:  # type: ignore[arg-type]
+    length = None if layout.axis is None else as_extent(out.shape[layout.axis])
+    if not isinstance(length, int) or length % layout.block == 0:
         return [None]
-    return [False, True] if int(out.shape[layout.axis]) > layout.block else [True]  # type: ignore[arg-type]
+    return [False, True] if length > layout.block else [True]
 
 
 def _piece(
-    out: Tensor, place: Operand, access: Access, whole: Sequence[int] | None, base: int,
+    out: Tensor, place: Operand, access: Access, whole: Sequence[Extent] | None, base: Extent,
     tail: bool | None,
 ) -> Piece:  # fmt: skip
-    shape = [int(n) for n in out.shape]  # type: ignore[arg-type]
+    shape = [as_extent(n) for n in out.shape]
     layout = place.layout
-    extents = list(layout.physical(shape))
-    strides = list(layout.strides(whole or shape))
+    extents = [as_extent(n) for n in layout.physical(shape)]
+    strides = [as_extent(n) for n in layout.strides(whole or shape)]
     space = LoopSpace([Var(f"p{d}") for d in range(len(extents))], extents)
     physical: list[Expr] = list(space.vars)
     if tail is not None:
         assert layout.axis is not None
-        blocks, lanes = divmod(shape[layout.axis], layout.block)
+        length = shape[layout.axis]
+        assert isinstance(length, int)
+        blocks, lanes = divmod(length, layout.block)
         extents[layout.axis] = 1 if tail else blocks
         if tail:
             extents[-1] = lanes
@@ -95,7 +99,9 @@ def _divided(piece: Piece) -> tuple[int, int, int] | None:
                 continue
             form = linear(atom.a, ranges)
             single = _single(form, piece.space)
-            if single is not None and isinstance(atom.b, Const) and 4 <= atom.b.value <= 64:
+            if single is None or not isinstance(piece.space.extents[single], int):
+                continue
+            if isinstance(atom.b, Const) and 4 <= atom.b.value <= 64:
                 return single, int(atom.b.value), form.const
     return None
 
@@ -113,6 +119,7 @@ def _single(form: Linear, space: LoopSpace) -> int | None:
 def _split(piece: Piece, dim: int, block: int, shift: int) -> list[Piece]:
     """What comes before the first boundary, whole blocks as two loops, and the rest."""
     extent = piece.space.extents[dim]
+    assert isinstance(extent, int)
     first = min(-shift % block, extent)
     blocks, rest = divmod(extent - first, block)
     parts = []
@@ -147,7 +154,7 @@ def _resimplified(value: Expr, space: LoopSpace) -> Expr:
     return simplify_loads(value, space.ranges(), {})
 
 
-def simplify_loads(expr: Expr, ranges: dict[Var, tuple[int, int]], memo: dict[int, Expr]) -> Expr:
+def simplify_loads(expr: Expr, ranges: Ranges, memo: dict[int, Expr]) -> Expr:
     """``expr`` with every index in it simplified; sharing is kept."""
     if id(expr) not in memo:
         children = expr.children()
@@ -163,7 +170,8 @@ def simplify_loads(expr: Expr, ranges: dict[Var, tuple[int, int]], memo: dict[in
 
 def _merged(piece: Piece) -> Piece:
     space, value, strides = merge(piece.space, piece.value, piece.strides)
-    if not strides or strides[-1] != 1:  # the loop along memory was one element long
+    last = strides[-1] if strides else 0
+    if not isinstance(last, int) or last != 1:  # the loop along memory was one element long
         space = LoopSpace([*space.vars, Var("one")], [*space.extents, 1])
         strides = [*strides, 1]
     return Piece(space, value, strides, piece.base)

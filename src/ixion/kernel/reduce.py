@@ -8,11 +8,11 @@ folded across lanes at the end).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer, stride_of
 from ixion.kernel.injective import GRAIN, element_space
 from ixion.kernel.loops import LoopSpace, affine, decode, loads_of, merge
+from ixion.kernel.sizes import as_extent, ceil_div, least, most, product, top
 from ixion.te.expr import (
     Compare,
     Const,
@@ -29,11 +29,12 @@ from ixion.te.expr import (
     substitute,
     wrap,
 )
-from ixion.te.simplify import Ranges, const_value
-from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq, unroll
-from ixion.te.tensor import Tensor
+from ixion.te.simplify import Ranges
+from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
+from ixion.te.tensor import Extent, Tensor
 
 UNROLL = 4
+
 
 def reductions_of(expr: Expr) -> list[Reduce]:
     """Outermost reductions of an expression DAG."""
@@ -70,23 +71,24 @@ def generic_reduce(
     builder = _Builder(space, value, folds, place.buffer, lanes)
     task, row = Var("task"), Var("row")
     if builder.along_output():
-        inner, rows = builder.output_line(), prod(space.extents[:-1])
+        inner, rows = builder.output_line(), product(space.extents[:-1])
         outer = list(zip(space.vars[:-1], space.extents[:-1], strict=True))
         body = Let(builder.origin, affine(space.vars[:-1], strides[:-1]), inner)
-        work = builder.work() * space.extents[-1]
+        work = product((builder.work(), space.extents[-1]))
     else:
-        rows = prod(space.extents)
+        rows = product(space.extents)
         outer = list(zip(space.vars, space.extents, strict=True))
         body = Let(builder.origin, affine(space.vars, strides), builder.fold_line())
         work = builder.work()
-    group = min(rows, max(1, GRAIN // max(work, 1)))
+    group = least(rows, most(1, as_extent(GRAIN // most(work, 1))))
     loop = For(
         row,
         task * group,
         minimum((task + 1) * group, rows),
         decode(row, outer, body) if outer else body,
     )
-    return Kernel(name, params, task, -(-rows // group), loop, locals=tuple(builder.registers))
+    tasks = ceil_div(rows, group)
+    return Kernel(name, params, task, tasks, loop, locals=tuple(builder.registers))
 
 
 class _Builder:
@@ -97,12 +99,16 @@ class _Builder:
         self.origin = Var("origin")
         self.registers: list[Buffer] = []
 
-    def work(self) -> int:
-        return sum(prod(const_value(e) or 0 for _, e in f.axes) for f in self.folds)
+    def work(self) -> Extent:
+        total: Extent = 0
+        for f in self.folds:
+            total = total + product(as_extent(e) for _, e in f.axes)
+        return as_extent(total)
 
     def along_output(self) -> bool:
         """Whether lanes go along the innermost output loop."""
-        if self.space.extents[-1] < self.lanes // 2:
+        length = self.space.extents[-1]
+        if isinstance(length, int) and length < self.lanes // 2:
             return False
         inner, axis = self.space.vars[-1], self.folds[0].axes[-1][0]
         ranges = self.ranges()
@@ -111,11 +117,11 @@ class _Builder:
             return True
         return not any(stride_of(x.index, axis, ranges) == 1 for x in loads)
 
-    def ranges(self) -> dict[Var, tuple[int, int]]:
+    def ranges(self) -> dict[Var, tuple[int, Extent]]:
         known = self.space.ranges()
         for f in self.folds:
             for v, e in f.axes:
-                known[v] = (0, max((const_value(e) or 1) - 1, 0))
+                known[v] = (0, top(as_extent(e)))
         return known
 
     def register(self, dtype: str, lanes: int, size: int) -> Buffer:
@@ -126,6 +132,11 @@ class _Builder:
     def output_line(self) -> Stmt:
         inner, i = self.space.vars[-1], Var("i")
         length = self.space.extents[-1]
+        if not isinstance(length, int):
+            whole = as_extent(length // self.lanes * self.lanes)
+            loop = For(i, 0, whole, self._output_piece(inner, i, None), step=self.lanes)
+            rest = self._output_piece(inner, wrap(whole), length - whole)
+            return seq(loop, If(wrap(whole) < length, rest))
         full = length // self.lanes * self.lanes
         parts: list[Stmt] = []
         if full:
@@ -134,9 +145,10 @@ class _Builder:
             parts.append(self._output_piece(inner, wrap(full), length - full))
         return seq(*parts)
 
-    def _output_piece(self, inner: Var, at: Expr, count: int | None) -> Stmt:
+    def _output_piece(self, inner: Var, at: Expr, count: Extent | None) -> Stmt:
         lane = Var("lane")
-        ranges = {**self.ranges(), lane: (0, (count or self.lanes) - 1)}
+        real = count if isinstance(count, int) else self.lanes
+        ranges: dict[Var, tuple[int, Extent]] = {**self.ranges(), lane: (0, real - 1)}
         limit = wrap(count) if count is not None else None
         vec = Vectorizer(lane, self.lanes, ranges, limit)
         parts: list[Stmt] = []
@@ -157,8 +169,9 @@ class _Builder:
         parts: list[Stmt] = []
         results: dict[int, Expr] = {}
         for fold in self.folds:
-            vectors = (const_value(fold.axes[-1][1]) or 0) // self.lanes
-            acc = self.register(fold.dtype, self.lanes, UNROLL if vectors >= UNROLL else 1)
+            extent = as_extent(fold.axes[-1][1])
+            short = isinstance(extent, int) and extent // self.lanes < UNROLL
+            acc = self.register(fold.dtype, self.lanes, 1 if short else UNROLL)
             parts.append(self._clear(fold, acc))
             parts.append(self._fold(fold, acc))
             results[id(fold)] = HorizontalReduce(fold.kind, _together(fold.kind, acc))
@@ -166,11 +179,13 @@ class _Builder:
         return seq(*parts)
 
     def _fold(self, fold: Reduce, acc: Buffer) -> Stmt:
-        axis, extent = fold.axes[-1][0], const_value(fold.axes[-1][1]) or 0
-        full = extent // self.lanes * self.lanes
+        axis, extent = fold.axes[-1][0], as_extent(fold.axes[-1][1])
         i, u = Var("k"), Var("u")
         parts: list[Stmt] = []
         step = acc.size * self.lanes
+        if not isinstance(extent, int):
+            return _loops(fold.axes[:-1], self._open_fold(fold, acc, axis, extent, step))
+        full = extent // self.lanes * self.lanes
         wide = full // step * step
         if wide:
             piece = self._fold_piece(fold, acc, u, axis, i + u * self.lanes, None)
@@ -181,11 +196,29 @@ class _Builder:
             parts.append(self._fold_piece(fold, acc, wrap(0), axis, wrap(full), extent - full))
         return _loops(fold.axes[:-1], seq(*parts)) if parts else seq()
 
+    def _open_fold(
+        self, fold: Reduce, acc: Buffer, axis: Var, extent: Expr, step: int
+    ) -> Stmt:
+        """The fold over an axis whose length is known at run time only."""
+        i, u = Var("k"), Var("u")
+        full, wide = Var("full"), Var("wide")
+        body = self._fold_piece(fold, acc, u, axis, i + u * self.lanes, None)
+        single = self._fold_piece(fold, acc, wrap(0), axis, i, None)
+        rest = self._fold_piece(fold, acc, wrap(0), axis, full, extent - full)
+        loops = seq(
+            For(i, 0, wide, unroll(u, acc.size, body), step=step),
+            For(i, wide, full, single, step=self.lanes),
+            If(full < extent, rest),
+        )
+        named = Let(wide, extent // step * step, loops)
+        return Let(full, extent // self.lanes * self.lanes, named)
+
     def _fold_piece(
-        self, fold: Reduce, acc: Buffer, number: Expr, axis: Var, at: Expr, count: int | None
+        self, fold: Reduce, acc: Buffer, number: Expr, axis: Var, at: Expr, count: Extent | None
     ) -> Stmt:
         lane = Var("lane")
-        ranges = {**self.ranges(), lane: (0, (count or self.lanes) - 1)}
+        real = count if isinstance(count, int) else self.lanes
+        ranges: dict[Var, tuple[int, Extent]] = {**self.ranges(), lane: (0, real - 1)}
         limit = wrap(count) if count is not None else None
         body = substitute(fold.body, {axis: at + lane})
         vector = Vectorizer(lane, self.lanes, ranges, limit).expr(body)
@@ -199,39 +232,43 @@ class _Builder:
         return seq(*(acc.store(i, start) for i in range(acc.size)))
 
 
-def merged_axes(fold: Reduce, ranges: Ranges) -> tuple[list[tuple[Var, int]], Expr]:
+def merged_axes(fold: Reduce, ranges: Ranges) -> tuple[list[tuple[Var, Extent]], Expr]:
     """The axes with neighbours joined that every load walks as one, and the body for them."""
-    axes = [(v, const_value(e) or 0) for v, e in fold.axes]
+    axes = [(v, as_extent(e)) for v, e in fold.axes]
     space = LoopSpace([v for v, _ in axes], [n for _, n in axes])
     loads = loads_of(fold.body)
     affine_only = all(stride_of(x.index, v, ranges) is not None for x in loads for v in space.vars)
-    if not affine_only or min(space.extents) < 2:
+    if not affine_only or any(isinstance(n, int) and n < 2 for n in space.extents):
         return axes, fold.body
     joined, body, _ = merge(space, fold.body, [0] * len(axes), ranges=ranges)
     return list(zip(joined.vars, joined.extents, strict=True)), body
 
 
-def _copies(axes: Sequence[tuple[Var, int]]) -> int:
+def _copies(axes: Sequence[tuple[Var, Extent]]) -> int:
     """Accumulators in turn: an addition takes longer than the time to the next one."""
-    return UNROLL if axes[-1][1] >= UNROLL else 1
+    extent = axes[-1][1]
+    return 1 if isinstance(extent, int) and extent < UNROLL else UNROLL
 
 
 def _unrolled(
-    axes: Sequence[tuple[Var, int]], body: Expr, acc: Buffer, kind: str, vec: Vectorizer
+    axes: Sequence[tuple[Var, Extent]], body: Expr, acc: Buffer, kind: str, vec: Vectorizer
 ) -> Stmt:
     """All steps of a fold, those along the last axis on different accumulators."""
     (axis, extent), k, u = axes[-1], Var("k"), Var("u")
-    full = extent // acc.size * acc.size
-    vec.ranges |= {k: (0, max(full - 1, 0)), u: (0, acc.size - 1)}
+    full = as_extent(extent // acc.size * acc.size)
+    vec.ranges |= {k: (0, top(extent)), u: (0, acc.size - 1)}
 
     def step(at: Expr, number: Expr) -> Stmt:
         value = vec.expr(substitute(body, {axis: at}))
         return acc.store(number, binary(kind, acc.load(number), value))
 
     parts: list[Stmt] = []
-    if full:
+    if not isinstance(full, int) or full:
         parts.append(For(k, 0, full, unroll(u, acc.size, step(k + u, u)), step=acc.size))
-    parts += [step(wrap(full + i), wrap(i)) for i in range(extent - full)]
+    if isinstance(extent, int) and isinstance(full, int):
+        parts += [step(wrap(full + i), wrap(i)) for i in range(extent - full)]
+    else:
+        parts.append(For(k, full, extent, step(k, wrap(0))))
     return _loops([(v, wrap(n)) for v, n in axes[:-1]], seq(*parts))
 
 

@@ -7,6 +7,8 @@ takes whatever no other does.  A schedule says which layouts it wants before it 
 ``wanted(i)``      the layout that input ``i`` must have, or None if any will do
 ``result()``       the layout of its output, or None if any will do
 ``lower(...)``     loop nests, how constants are packed, and scratch tensors between its kernels
+
+Only schedules that say ``open_sizes`` are asked about kernels with sizes known at run time.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ import numpy as np
 from ixion.base.target import Target
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.sizes import same_extent
 from ixion.te.stmt import Kernel
+from ixion.te.tensor import Extent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,8 +39,8 @@ class Place:
 
     kind: Literal["out", "in", "temp"]
     index: int
-    start: int = 0
-    length: int | None = None
+    start: Extent = 0
+    length: Extent | None = None
     read: bool = False
 
 
@@ -54,17 +58,19 @@ class Lowered:
 
     kernels: list[tuple[Kernel, tuple[Place, ...]]]
     packs: dict[int, Pack] = field(default_factory=dict)
-    temps: list[int] = field(default_factory=list)
+    temps: list[Extent] = field(default_factory=list)
     # Whether the output may be the same memory as input i (read and written at equal positions).
     in_place: frozenset[int] = frozenset()
     # Kernels that only copy an input to a place in the output: (input, element offset) by number.
-    copies: dict[int, tuple[int, int]] = field(default_factory=dict)
+    copies: dict[int, tuple[int, Extent]] = field(default_factory=dict)
 
 
 class Schedule:
     """Base of all schedules; made for one formed kernel and target."""
 
     rank: ClassVar[int] = 10
+    # Whether it also makes kernels whose sizes are known at run time only.
+    open_sizes: ClassVar[bool] = False
 
     def __init__(self, group: Group, target: Target) -> None:
         self.group, self.target = group, target
@@ -106,6 +112,8 @@ def schedule_for(group: Group, target: Target) -> Schedule:
     from ixion.kernel import all_schedules  # noqa: F401 - registers every schedule
 
     candidates = [*_SCHEDULES.get(group.kind, ()), *_SCHEDULES[""]]
+    if group.is_open:
+        candidates = [c for c in candidates if c.open_sizes]
     chosen: type[Schedule] = min(
         (c for c in candidates if c.accepts(group, target)), key=lambda c: c.rank
     )
@@ -126,11 +134,11 @@ def layout_pack(layout: Layout) -> Pack:
     return Pack(f"layout:{layout.axis}:{layout.block}", layout.pack)
 
 
-def constant_layout(shape: Sequence[int], out_shape: Sequence[int], out: Layout) -> Layout:
+def constant_layout(shape: Sequence[Extent], out_shape: Sequence[Extent], out: Layout) -> Layout:
     """The layout of a broadcast constant that goes with an output layout."""
     if out.axis is None:
         return PLAIN
     axis = out.axis - (len(out_shape) - len(shape))
-    if axis < 0 or shape[axis] != out_shape[out.axis]:
+    if axis < 0 or not same_extent(shape[axis], out_shape[out.axis]):
         return PLAIN
     return Layout(axis, out.block)

@@ -26,9 +26,10 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
+from ixion.kernel.sizes import as_extent, product, same_extent, typical
 from ixion.te.expr import Expr, Load, Read, Reduce
 from ixion.te.stmt import Buffer, Kernel
-from ixion.te.tensor import Tensor
+from ixion.te.tensor import Extent, Tensor
 
 
 @register_schedule("")
@@ -36,6 +37,7 @@ class GenericSchedule(Schedule):
     """Any layout in and out; vectors along the innermost dim of the output."""
 
     rank = 100
+    open_sizes = True
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
@@ -57,8 +59,8 @@ class GenericSchedule(Schedule):
         rough = [
             x for x in loads_of(value) if stride_of(x.index, space.vars[-1], ranges) not in (0, 1)
         ]
-        wide = min(space.extents[-1], lanes) / lanes
-        total = prod(space.extents)
+        wide = min(typical(space.extents[-1]), lanes) / lanes
+        total = prod(typical(n) for n in space.extents)
         return total * ((len(rough) * lanes + 1) / wide)
 
     def _access(self, inputs: Sequence[Layout], out: Layout) -> tuple[Access, list[Buffer]]:
@@ -73,9 +75,9 @@ class GenericSchedule(Schedule):
         return access, buffers
 
     def _constant(self, i: int, out: Layout) -> Layout:
-        shape = [int(n) for n in self.group.inputs[i].shape]  # type: ignore[arg-type]
+        shape = [as_extent(n) for n in self.group.inputs[i].shape]
         elementwise = self.group.elementwise_only()
-        out_shape = [int(n) for n in self.outputs[0].shape]  # type: ignore[arg-type]
+        out_shape = [as_extent(n) for n in self.outputs[0].shape]
         return constant_layout(shape, out_shape, out) if elementwise else PLAIN
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
@@ -85,16 +87,16 @@ class GenericSchedule(Schedule):
             for i, constant in enumerate(self.group.constant)
             if constant
         }
-        lowered = Lowered([], packs)
+        temps: list[Extent] = []
+        lowered = Lowered([], packs, temps)
         places: dict[Buffer, Place] = {b: Place("in", i) for i, b in enumerate(buffers)}
         for stage in self.stages:
             number = self.outputs.index(stage) if stage in self.outputs else None
             layout = out if number is not None else PLAIN
             target = Buffer("out" if number is not None else "temp", stage.dtype)
             if number is None:
-                places[target] = Place("temp", len(lowered.temps))
-                size = static_size(stage)
-                lowered.temps.append(size * dtypes.itemsize(stage.dtype))
+                places[target] = Place("temp", len(temps))
+                temps.append(as_extent(elements(stage) * dtypes.itemsize(stage.dtype)))
             else:
                 places[target] = Place("out", number)
             operand = Operand(target, layout)
@@ -110,7 +112,7 @@ class GenericSchedule(Schedule):
         tensor = self.outputs[0]
         return frozenset(
             i for i, t in enumerate(self.group.inputs)
-            if t.shape == tensor.shape and t.dtype == tensor.dtype and inputs[i] == out
+            if _same_shape(t, tensor) and t.dtype == tensor.dtype and inputs[i] == out
             and not self.group.constant[i]
         )  # fmt: skip
 
@@ -123,12 +125,15 @@ class GenericSchedule(Schedule):
         return kernel
 
 
-def static_size(tensor: Tensor) -> int:
-    """Elements of a tensor of static shape."""
-    total = 1
-    for n in tensor.shape:
-        total *= int(n)  # type: ignore[arg-type]
-    return total
+def elements(tensor: Tensor) -> Extent:
+    """How many elements a tensor has."""
+    return product(as_extent(n) for n in tensor.shape)
+
+
+def _same_shape(a: Tensor, b: Tensor) -> bool:
+    return len(a.shape) == len(b.shape) and all(
+        same_extent(x, y) for x, y in zip(a.shape, b.shape, strict=True)
+    )
 
 
 def _buffers_read(tensor: Tensor, access: Access) -> list[Buffer]:
@@ -206,11 +211,18 @@ def _inlinable(tensor: Tensor, readers: list[Tensor], folded: dict[Tensor, bool]
     if len(readers) != 1:
         return False
     reader = readers[0]
-    if folded[reader] or static_size(reader) > static_size(tensor):
+    if folded[reader] or not _no_larger(reader, tensor):
         return False
     assert reader.body is not None
     reads = {tuple(id(i) for i in n.indices) for n in _reads(reader.body) if n.tensor is tensor}
     return len(reads) == 1
+
+
+def _no_larger(a: Tensor, b: Tensor) -> bool:
+    x, y = elements(a), elements(b)
+    if isinstance(x, int) and isinstance(y, int):
+        return x <= y
+    return same_extent(x, y)
 
 
 def _reads(expr: Expr) -> list[Read]:

@@ -19,6 +19,7 @@ from ixion.kernel.tile import TileShape, choose_tile
 from ixion.kernel.winograd import Image, Winograd, tiles_of
 from ixion.kernel.winograd_math import MOST_POINTS, Axis, axis, map_cost, transformed_weights
 from ixion.te.stmt import Buffer
+from ixion.te.tensor import Extent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SCRATCH = 448 << 10  # bytes of transformed data per task
@@ -254,7 +255,9 @@ class WinogradConv(DirectConv):
             (kernel, tuple(places[b] for b in buffers))
             for kernel, buffers in layer.phases(name, v, mm, params)
         ]
-        temps = [4 * layer.v_size(layer.tiles), 4 * layer.m_size(layer.tiles, layer.out_blocks)]
+        temps: list[Extent] = [
+            4 * layer.v_size(layer.tiles), 4 * layer.m_size(layer.tiles, layer.out_blocks)
+        ]  # fmt: skip
         return Lowered(kernels, packs, temps)
 
 

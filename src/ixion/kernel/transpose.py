@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from ixion.kernel.access import Vectorizer, stride_of
 from ixion.kernel.loops import LoopSpace, affine, decode, loads_of
+from ixion.kernel.sizes import ceil_div, least, product
 from ixion.te.expr import Const, Expr, Load, Var, minimum, substitute, transposed, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Let, Stmt, seq
+from ixion.te.tensor import Extent
 
 GRAIN = 4096  # elements that one task should have at least
 _DTYPES = frozenset(("float32", "int32", "float64", "int64"))
@@ -27,26 +28,32 @@ class Turned:
 
     space: LoopSpace
     value: Expr
-    strides: list[int]
-    base: int
+    strides: list[Extent]
+    base: Extent
     out: Buffer
     lanes: int
     across: int
     loads: list[Load]
 
-    def nest(self) -> tuple[Var, int, Stmt]:
+    def nest(self) -> tuple[Var, Extent, Stmt]:
         """Task variable, number of tasks and body; a task is some rows of tiles."""
         task, row, tile = Var("task"), Var("row"), Var("tile")
-        inner = self.space.extents[-1]
-        length = self.space.extents[self.across]
+        inner, length = self._extents()
         tiles = -(-length // self.lanes)
         others = [d for d in range(len(self.space.vars) - 1) if d != self.across]
         parts = [(self.space.vars[d], self.space.extents[d]) for d in others] + [(tile, tiles)]
-        rows = prod(n for _, n in parts)
-        group = min(rows, max(1, GRAIN // (self.lanes * inner)))
+        rows = product(n for _, n in parts)
+        group = least(rows, max(1, GRAIN // (self.lanes * inner)))
         body = decode(row, parts, self._tiles(tile, length))
         loop = For(row, task * group, minimum((task + 1) * group, rows), body)
-        return task, -(-rows // group), loop
+        return task, ceil_div(rows, group), loop
+
+    def _extents(self) -> tuple[int, int]:
+        """Of the innermost loop and of the one across."""
+        inner, length = self.space.extents[-1], self.space.extents[self.across]
+        assert isinstance(inner, int)
+        assert isinstance(length, int)
+        return inner, length
 
     def _tiles(self, tile: Var, length: int) -> Stmt:
         whole, rest = divmod(length, self.lanes)
@@ -63,7 +70,7 @@ class Turned:
 
     def _line(self, start: Expr, rows: int) -> Stmt:
         """Tiles along the innermost loop for ``rows`` positions across."""
-        inner, i = self.space.extents[-1], Var("i")
+        (inner, _), i = self._extents(), Var("i")
         full = inner // self.lanes * self.lanes
         parts: list[Stmt] = []
         if full:
@@ -105,10 +112,10 @@ class Turned:
 
 
 def turned(
-    space: LoopSpace, value: Expr, strides: list[int], base: int, out: Buffer, lanes: int
+    space: LoopSpace, value: Expr, strides: list[Extent], base: Extent, out: Buffer, lanes: int
 ) -> Turned | None:
     """How to do a piece by transposing, None where that is not what it needs."""
-    if len(space.vars) < 2 or strides[-1] != 1 or lanes < 4 or space.extents[-1] < 4:
+    if len(space.vars) < 2 or strides[-1] != 1 or lanes < 4 or not _at_least_4(space.extents[-1]):
         return None
     ranges, inner = space.ranges(), space.vars[-1]
     loads = loads_of(value)
@@ -119,9 +126,13 @@ def turned(
     if any(x.lanes != 1 or x.count is not None for x in loads):
         return None
     for d in reversed(range(len(space.vars) - 1)):
-        along = space.extents[d] >= 4 and all(
+        along = _at_least_4(space.extents[d]) and all(
             stride_of(x.index, space.vars[d], ranges) == 1 for x in bad
         )
         if along:
             return Turned(space, value, strides, base, out, lanes, d, bad)
     return None
+
+
+def _at_least_4(extent: Extent) -> bool:
+    return isinstance(extent, int) and extent >= 4

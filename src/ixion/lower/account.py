@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ixion.analysis.cost import cost_of_call
+from ixion.base.dim import Dim
 from ixion.op.typed import op_name
 
 if TYPE_CHECKING:
@@ -59,12 +60,17 @@ def _traffic(step: PlannedStep) -> tuple[int, int]:
     """Bytes of activations and of constants."""
     if [op_name(call) for call in step.calls] == ["concatenate"]:
         # Each step writes only its own operand's part of the result.
-        return 2 * sum(v.nbytes for v in step.reads), 0
-    sizes = {v.storage: v.nbytes for v in (*step.reads, *step.writes)}
+        return 2 * sum(_known(v.nbytes) for v in step.reads), 0
+    sizes = {v.storage: _known(v.nbytes) for v in (*step.reads, *step.writes)}
     moved = weights = 0
     for storage in dict.fromkeys((*step.places, *sizes)):
         if storage.root()[0].kind == "const":
-            weights += storage.nbytes
+            weights += _known(storage.nbytes)
         else:
-            moved += sizes.get(storage, storage.nbytes)
+            moved += sizes[storage] if storage in sizes else _known(storage.nbytes)
     return moved, weights
+
+
+def _known(nbytes: Dim) -> int:
+    assert isinstance(nbytes, int)  # only programs whose sizes are all known are accounted for
+    return nbytes

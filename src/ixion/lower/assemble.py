@@ -1,33 +1,33 @@
-"""From planned steps to the runtime's program: slots, host steps, kernels to compile."""
+"""From planned steps to the runtime's outline: rooms, host steps, kernels to compile."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, field
 from typing import Any
 
+from ixion.base.dim import Dim, add
 from ixion.base.target import Target
 from ixion.ir import Call, Function
+from ixion.kernel.sizes import dim_of
 from ixion.lower.account import account
-from ixion.lower.barriers import needed_barriers, spread_lifetimes
 from ixion.lower.join import join_copies, join_results, lifetimes
 from ixion.lower.lower import Lowering, PlannedStep
-from ixion.lower.memory import plan
+from ixion.lower.overlap import spread_lifetimes
 from ixion.lower.storage import Storage, Value
-from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of
-from ixion.runtime.program import HostStep, Program, Slot, Step, TensorSpec
+from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name
+from ixion.runtime.outline import Guard, Outline, OutlineStep, RoomSpec
+from ixion.runtime.program import HostStep, TensorSpec
 from ixion.te.stmt import Kernel
 from ixion.te.text import kernel_key
 
 
 @dataclass(eq=False)
 class Assembled:
-    """A program without machine code, and the kernels it needs by symbol."""
+    """An outline without machine code, and the kernels it needs by symbol."""
 
-    program: Program
+    outline: Outline
     kernels: dict[str, Kernel]
-    lowering: Lowering
 
 
 def assemble(
@@ -37,8 +37,9 @@ def assemble(
     output_names: Sequence[str],
     *,
     consume: bool = False,
+    guards: Sequence[Guard] = (),
 ) -> Assembled:
-    """Lowers ``func`` (formed kernels with layouts, static types) for ``target``.
+    """Lowers ``func`` (formed kernels with layouts) for ``target``.
 
     With ``consume`` the function's constants are freed as they are packed: nobody may look at it
     or at the module that it came from again.  Raises CodegenError for what has no compiled form.
@@ -50,26 +51,83 @@ def assemble(
     lifetimes(lowering.steps, lowering.results)
     join_results(lowering.steps)
     spread_lifetimes(lowering.steps)
-    arena = plan(lowering.storages)
     kernels, symbols = _named_kernels(lowering.steps)
-    steps: list[Step] = []
-    hosts: list[HostStep] = []
-    for planned, barrier in zip(lowering.steps, needed_barriers(lowering.steps), strict=True):
-        steps.append(_step(planned, barrier, symbols, hosts))
+    sketch = _Sketch(symbols)
+    steps = [sketch.step(planned) for planned in lowering.steps]
+    output_rooms = [-1 if p is None else sketch.room(p) for p in places]
     outputs = [
-        TensorSpec(n, v.shape, v.dtype) for n, v in zip(output_names, lowering.results, strict=True)
+        TensorSpec(n, v.shape, v.dtype)  # type: ignore[arg-type]
+        for n, v in zip(output_names, lowering.results, strict=True)
     ]
     inputs = [
-        TensorSpec(n, shape_of(p), dtype_of(p))
+        TensorSpec(n, dims_of(p), dtype_of(p))  # type: ignore[arg-type]
         for n, p in zip(input_names, func.params, strict=True)
     ]
-    scratch = max((k.scratch for k in kernels.values()), default=0)
-    program = Program(
-        steps, lowering.constants.arrays, arena, scratch, inputs, outputs, target.key(), [], hosts,
-        output_places=[None if p is None else _slot(p) for p in places],
-        meta={"account": account(lowering.steps)},
+    outline = Outline(
+        sketch.rooms, steps, lowering.constants.arrays, inputs, outputs, target.key(),
+        hosts=sketch.hosts, output_rooms=output_rooms, guards=list(guards),
     )  # fmt: skip
-    return Assembled(program, kernels, lowering)
+    if not outline.is_open:
+        outline.meta["account"] = account(lowering.steps)
+    return Assembled(outline, kernels)
+
+
+@dataclass(eq=False)
+class _Sketch:
+    """Numbers storages as rooms, and writes steps in terms of them."""
+
+    symbols: dict[int, str]
+    rooms: list[RoomSpec] = field(default_factory=list)
+    hosts: list[HostStep] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.numbers: dict[int, int] = {}
+        self.joints: dict[int, int] = {}
+        self.kept: list[Storage] = []  # so that ids stay theirs
+
+    def room(self, storage: Storage) -> int:
+        """The number of a storage's room; those around it are numbered before it."""
+        chain = [storage]
+        while chain[-1].parent is not None and id(chain[-1]) not in self.numbers:
+            chain.append(chain[-1].parent)
+        for one in reversed(chain):
+            if id(one) not in self.numbers:
+                self._number(one)
+        return self.numbers[id(storage)]
+
+    def _number(self, storage: Storage) -> None:
+        parent = -1 if storage.parent is None else self.numbers[id(storage.parent)]
+        self.numbers[id(storage)] = len(self.rooms)
+        self.kept.append(storage)
+        self.rooms.append(RoomSpec(
+            storage.kind, storage.nbytes, storage.index, storage.first, storage.last, parent,
+            storage.at,
+        ))  # fmt: skip
+
+    def step(self, planned: PlannedStep) -> OutlineStep:
+        rooms = tuple(self.room(s) for s in planned.places)
+        only_read = {v.storage for v in planned.reads} - {v.storage for v in planned.writes}
+        written = tuple(s not in only_read for s in planned.places)
+        if planned.host is not None:
+            self.hosts.append(_host_step(planned.host, planned.reads, planned.writes))
+            number = len(self.hosts) - 1
+            return OutlineStep("host", "", rooms, written, label=planned.label, host=number)
+        kernel = planned.kernel
+        assert kernel is not None
+        when = None if kernel.when is None else (dim_of(kernel.when[0]), *kernel.when[1:])
+        moved: Dim = 0
+        for value in (*planned.reads, *planned.writes):
+            moved = add(moved, value.nbytes)
+        return OutlineStep(
+            "call", self.symbols[id(kernel)], rooms, written,
+            tuple(dim_of(v) for v in kernel.values), dim_of(kernel.tasks), dim_of(kernel.scratch),
+            when, self._joint(planned), planned.label, planned.products, moved,
+        )  # fmt: skip
+
+    def _joint(self, planned: PlannedStep) -> int:
+        if not planned.calls or op_name(planned.calls[0]) != "concatenate":
+            return -1
+        return self.joints.setdefault(id(planned.calls), len(self.joints))
 
 
 def _output_places(lowering: Lowering) -> list[Storage | None]:
@@ -89,14 +147,6 @@ def _output_places(lowering: Lowering) -> list[Storage | None]:
     return places
 
 
-def _slot(storage: Storage) -> Slot:
-    root, at = storage.root()
-    if root.kind == "arena":
-        # A tensor without elements is never written and has no place of its own.
-        return Slot("arena", 0, (root.offset if root.nbytes else 0) + at)
-    return Slot(root.kind, root.index, at)
-
-
 def _named_kernels(steps: Sequence[PlannedStep]) -> tuple[dict[str, Kernel], dict[int, str]]:
     """Kernels by symbol, equal ones once, and the symbol of each by its id."""
     kernels: dict[str, Kernel] = {}
@@ -109,32 +159,14 @@ def _named_kernels(steps: Sequence[PlannedStep]) -> tuple[dict[str, Kernel], dic
     return kernels, symbols
 
 
-def _step(
-    planned: PlannedStep, barrier: bool, symbols: dict[int, str], hosts: list[HostStep]
-) -> Step:
-    slots = tuple(_slot(s) for s in planned.places)
-    if planned.host is not None:
-        hosts.append(_host_step(planned.host, planned.reads, planned.writes))
-        return Step("host", slots=slots, label=planned.label, host=len(hosts) - 1)
-    assert planned.kernel is not None
-    symbol, tasks = symbols[id(planned.kernel)], planned.kernel.tasks
-    return Step("call", symbol, slots, tasks, barrier, planned.label, _cost(planned))
-
-
-def _cost(planned: PlannedStep) -> float:
-    """Expected nanoseconds on one thread: arithmetic at 100 GFLOP/s, memory at 20 GB/s."""
-    moved = sum(v.nbytes for v in (*planned.reads, *planned.writes))
-    return max(2 * planned.products / 100.0, moved / 20.0, prod((1,)))
-
-
 def _host_step(call: Call, reads: Sequence[Value], writes: Sequence[Value]) -> HostStep:
     attrs: dict[str, Any] = {}
     if call.attrs is not None:
         attrs = {k: _jsonable(v) for k, v in attrs_of(call).items()}
     return HostStep(
         op_name(call), attrs,
-        tuple(TensorSpec(f"in{i}", v.shape, v.dtype) for i, v in enumerate(reads)),
-        tuple(TensorSpec(f"out{i}", v.shape, v.dtype) for i, v in enumerate(writes)),
+        tuple(TensorSpec(f"in{i}", v.shape, v.dtype) for i, v in enumerate(reads)),  # type: ignore[arg-type]
+        tuple(TensorSpec(f"out{i}", v.shape, v.dtype) for i, v in enumerate(writes)),  # type: ignore[arg-type]
     )  # fmt: skip
 
 

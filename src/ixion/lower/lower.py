@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ixion.analysis.dataflow import calls_inside, dataflow_order, operands
 from ixion.base import dtype as dtypes
+from ixion.base.dim import Dim, add, floordiv, multiply, prod
 from ixion.base.errors import CodegenError
 from ixion.base.target import Target
 from ixion.ir import (
@@ -33,10 +33,22 @@ from ixion.ir import (
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout, parse_layout
 from ixion.kernel.schedule import Lowered, Place, layout_pack, schedule_for
+from ixion.kernel.sizes import dim_of
 from ixion.lower.constants import ConstantStore, Originals
 from ixion.lower.storage import Storage, Value
-from ixion.op.typed import callee, dtype_of, field_types, function_attr, op_attr, op_name, shape_of
+from ixion.op.typed import (
+    callee,
+    dims_of,
+    dtype_of,
+    field_types,
+    function_attr,
+    op_attr,
+    op_name,
+    shape_of,
+)
+from ixion.te.sized import bind_sizes
 from ixion.te.stmt import Kernel
+from ixion.te.tensor import Extent
 from ixion.transform.form_kernels import VIEWS, has_compute
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -53,14 +65,10 @@ class PlannedStep:
     kernel: Kernel | None = None
     host: Call | None = None
     in_place: list[int] = field(default_factory=list)
-    copy_to: int | None = None  # byte offset in the result, where the step is a plain copy
-    products: int = 0
+    copy_to: Dim | None = None  # byte offset in the result, where the step is a plain copy
+    products: Dim = 0
     # The operators of the formed kernel; the same object in all its steps.
     calls: Sequence[Call] = ()
-
-    @property
-    def elements(self) -> int:
-        return sum(prod(v.shape) for v in (*self.reads, *self.writes))
 
 
 @dataclass(eq=False)
@@ -84,7 +92,7 @@ class Lowering:
         """Lowers the function's body; raises CodegenError for what has no compiled form."""
         for i, param in enumerate(func.params):
             storage = self._storage("input", _nbytes(param), i)
-            self.values[id(param)] = Value(storage, PLAIN, shape_of(param), dtype_of(param))
+            self.values[id(param)] = Value(storage, PLAIN, dims_of(param), dtype_of(param))
         order = dataflow_order(func.body)
         self.function = func  # ids of its nodes are keys
         self.originals = Originals(_constant_uses(order)) if self.consume else None
@@ -92,7 +100,7 @@ class Lowering:
             self._visit(node)
         self.results = list(self._flat(self._value(func.body)))
 
-    def _storage(self, kind: Any, nbytes: int, index: int = 0) -> Storage:
+    def _storage(self, kind: Any, nbytes: Dim, index: int = 0) -> Storage:
         storage = Storage(kind, nbytes, index)
         self.storages.append(storage)
         return storage
@@ -148,7 +156,7 @@ class Lowering:
             return
         if self._alias(node, calls):
             return
-        if not any(prod(shape_of(f)) for f in field_types(node)):
+        if all(_is_empty(f) for f in field_types(node)):
             outputs = self._outputs(node)
             one = isinstance(node.checked_type, TensorType)
             self.values[id(node)] = outputs[0] if one else tuple(outputs)
@@ -163,7 +171,11 @@ class Lowering:
         group = Group(function, constant)
         inputs = [parse_layout(t) for t in function_attr(function, "in_layouts")]
         out = parse_layout(function_attr(function, "out_layout"))
-        return schedule_for(group, self.target).lower("kernel", inputs, out)
+        lowered = schedule_for(group, self.target).lower("kernel", inputs, out)
+        if group.is_open:
+            for kernel, _ in lowered.kernels:
+                bind_sizes(kernel)
+        return lowered
 
     def _alias(self, node: Call, calls: Sequence[Call]) -> bool:
         """A view gets no step: another shape or layout of the same memory."""
@@ -171,7 +183,7 @@ class Lowering:
             return False
         source = self._value(node.args[0])
         out = parse_layout(function_attr(callee(node), "out_layout"))
-        shape = shape_of(node)
+        shape = dims_of(node)
         assert isinstance(source, Value)
         relabelled = all(op_name(c) == "copy" for c in calls)
         if relabelled and not source.layout.same_memory(out, shape):
@@ -183,10 +195,10 @@ class Lowering:
         self.values[id(node)] = Value(source.storage, out, shape, dtype_of(node))
         return True
 
-    def _emit(self, node: Call, lowered: Lowered, label: str, products: int) -> None:
+    def _emit(self, node: Call, lowered: Lowered, label: str, products: Dim) -> None:
         inputs = [self._argument(a, i, lowered) for i, a in enumerate(node.args)]
         outputs = self._outputs(node)
-        temps = [self._storage("arena", n) for n in lowered.temps]
+        temps = [self._storage("arena", dim_of(n)) for n in lowered.temps]
         for number, (kernel, places) in enumerate(lowered.kernels):
             self._step(kernel, places, inputs, outputs, temps, lowered, label, products)
             if number in lowered.copies:
@@ -210,7 +222,7 @@ class Lowering:
         layout = parse_layout(function_attr(callee(node), "out_layout"))
         outputs = []
         for f in field_types(node):
-            shape = shape_of(f)
+            shape = dims_of(f)
             nbytes = layout.size(shape) * dtypes.itemsize(f.dtype)
             outputs.append(Value(self._storage("arena", nbytes), layout, shape, f.dtype))
         return outputs
@@ -224,7 +236,7 @@ class Lowering:
         temps: Sequence[Storage],
         lowered: Lowered,
         label: str,
-        products: int,
+        products: Dim,
     ) -> None:
         storages: list[Storage] = []
         reads: list[Value] = []
@@ -241,12 +253,12 @@ class Lowering:
         ]
         self.steps.append(PlannedStep(
             label, reads, written, storages, kernel, in_place=in_place,
-            products=products // len(lowered.kernels),
+            products=floordiv(products, len(lowered.kernels)),
         ))  # fmt: skip
 
-    def _note_copy(self, step: PlannedStep, copy: tuple[int, int], out: Value) -> None:
+    def _note_copy(self, step: PlannedStep, copy: tuple[int, Extent], out: Value) -> None:
         """Remembers that a step only puts its one operand ``copy[1]`` elements into ``out``."""
-        step.copy_to = copy[1] * dtypes.itemsize(out.dtype)
+        step.copy_to = multiply(dim_of(copy[1]), dtypes.itemsize(out.dtype))
 
     def _host(self, node: Call, call: Call, label: str) -> None:
         inputs: list[Value] = []
@@ -255,7 +267,7 @@ class Lowering:
             for one in arg.fields if isinstance(arg, Tuple) else (arg,):
                 inputs.extend(self._flat(self._value(given.get(id(one), one))))
         outputs = [
-            Value(self._storage("arena", _nbytes(f)), PLAIN, shape_of(f), f.dtype)
+            Value(self._storage("arena", _nbytes(f)), PLAIN, dims_of(f), f.dtype)
             for f in field_types(node)
         ]
         storages = [v.storage for v in (*inputs, *outputs)]
@@ -268,11 +280,12 @@ def _part(value: Value, place: Place) -> Value:
     """What a kernel sees of a value: all of it, or some elements as a storage inside its own."""
     if place.length is None:
         return value
-    width = dtypes.itemsize(value.dtype)
+    width, length, start = dtypes.itemsize(value.dtype), dim_of(place.length), dim_of(place.start)
     storage = Storage(
-        value.storage.kind, place.length * width, parent=value.storage, at=place.start * width
-    )
-    return Value(storage, PLAIN, (place.length,), value.dtype)
+        value.storage.kind, multiply(length, width), parent=value.storage,
+        at=multiply(start, width),
+    )  # fmt: skip
+    return Value(storage, PLAIN, (length,), value.dtype)
 
 
 def _constant_uses(order: Sequence[Expr]) -> Iterator[Constant]:
@@ -283,8 +296,12 @@ def _constant_uses(order: Sequence[Expr]) -> Iterator[Constant]:
                 yield operand
 
 
-def _nbytes(node: Expr | TensorType) -> int:
-    return prod(shape_of(node)) * dtypes.itemsize(dtype_of(node))
+def _nbytes(node: Expr | TensorType) -> Dim:
+    return multiply(prod(dims_of(node)), dtypes.itemsize(dtype_of(node)))
+
+
+def _is_empty(kind: TensorType) -> bool:
+    return any(isinstance(d, int) and d == 0 for d in kind.shape)
 
 
 def _label(node: Call, calls: Sequence[Call]) -> str:
@@ -294,12 +311,13 @@ def _label(node: Call, calls: Sequence[Call]) -> str:
     return f"{ops} [{origin.name}]" if origin is not None else ops
 
 
-def _products(calls: Sequence[Call]) -> int:
-    total = 0
+def _products(calls: Sequence[Call]) -> Dim:
+    total: Dim = 0
     for c in calls:
         count = op_attr(c, "FMacCount")
         if count is not None:
-            total += int(count(c.attrs, tuple(a.checked_type for a in c.args), c.checked_type))
+            types = tuple(a.checked_type for a in c.args)
+            total = add(total, count(c.attrs, types, c.checked_type))
     return total
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ixion.base import dtype as dtypes
+from ixion.base.dim import Dim
 from ixion.kernel.layout import Layout
 
 StorageKind = Literal["arena", "input", "const", "output"]
@@ -17,21 +18,21 @@ class Storage:
 
     ``first`` and ``last`` are the steps that first write and last read it.  A storage that was
     joined into another one (a part of a concatenation, a result written over its operand) has
-    ``parent`` and sits ``at`` bytes into it.  ``offset`` is its place in the arena.
+    ``parent`` and sits ``at`` bytes into it.
     """
 
     kind: StorageKind
-    nbytes: int
+    nbytes: Dim
     index: int = 0
     first: int = -1
     last: int = -1
     parent: Storage | None = None
-    at: int = 0
-    offset: int = -1
+    at: Dim = 0
 
-    def root(self) -> tuple[Storage, int]:
+    def root(self) -> tuple[Storage, Dim]:
         """The storage that has memory, and where in it this one starts."""
-        storage, at = self, 0
+        storage: Storage = self
+        at: Dim = 0
         while storage.parent is not None:
             at += storage.at
             storage = storage.parent
@@ -44,9 +45,9 @@ class Value:
 
     storage: Storage
     layout: Layout
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     dtype: str
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> Dim:
         return self.layout.size(self.shape) * dtypes.itemsize(self.dtype)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ixion import te
 from ixion.base import dim as dims
 from ixion.base.errors import IxionError
+from ixion.te.expr import Size, size
 from ixion.te.tensor import Extent
 
 if TYPE_CHECKING:
@@ -33,10 +34,9 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 _CALLS = {"max": te.maximum, "min": te.minimum}
 
 
-@lru_cache(maxsize=1024)
-def size_var(name: str) -> te.Var:
+def size_var(name: str) -> Size:
     """The one te variable that stands for symbolic dim ``name``."""
-    return te.Var(name)
+    return size(name)
 
 
 def extent(dim: Dim) -> Extent:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.base.errors import CodegenError
 from ixion.ir import Call, Expr, Function, Op, TensorType, TupleType, Type
 
@@ -67,3 +69,15 @@ def shape_of(node: Expr | Type) -> tuple[int, ...]:
             hint='use executor="reference"',
         )
     return sizes
+
+
+def dims_of(node: Expr | Type) -> tuple[Dim, ...]:
+    """The shape, symbolic sizes allowed; CodegenError for a size that only data tells."""
+    shape = tensor_type(node).shape
+    if any(isinstance(d, dims.Any) for d in shape):
+        raise CodegenError(
+            "a size that depends on data has no compiled form here",
+            where=getattr(node, "span", None),
+            found=f"shape {tuple(map(str, shape))}",
+        )
+    return tuple(shape)

@@ -8,6 +8,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from ixion.base.errors import CodegenError, KernelError
 from ixion.base.target import usable_cores
 from ixion.runtime import native
 from ixion.runtime.arena import address_of, allocate
-from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context
+from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context, Memory
 from ixion.runtime.hosts import Resolver, resolve, run_host
 from ixion.runtime.inputs import check_count, fitting, in_order, usable_in_place
 from ixion.runtime.outputs import bind_outputs, check_out, collect, place_of, result_view
@@ -35,6 +37,19 @@ _FAULTS: dict[int, str] = {
 }
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Machine code and state buffers, which programs of one outline have in common."""
+
+    code: native.LoadedCode | None
+    states: list[Array]
+
+    @classmethod
+    def of(cls, program: Program) -> Shared:
+        code = native.load(program.objects) if program.objects else None
+        return cls(code, _new_states(program))
+
+
 class Executable:
     """Runs a program; safe to call from many threads at once.
 
@@ -43,7 +58,11 @@ class Executable:
     """
 
     def __init__(
-        self, program: Program, threads: int | None = None, hosts: Resolver | None = None
+        self,
+        program: Program,
+        threads: int | None = None,
+        hosts: Resolver | None = None,
+        shared: Shared | None = None,
     ) -> None:
         """Link `program`'s objects and lay out its memory.
 
@@ -59,9 +78,9 @@ class Executable:
         self.program = program
         self.threads = default_threads() if threads is None else checked_threads(threads)
         self._functions = resolve(program.hosts, hosts)
-        self._code = native.load(program.objects) if program.objects else None
+        shared = shared or Shared.of(program)
+        self._code, self._states = shared.code, shared.states
         self._native = native.sequencer()
-        self._states = _new_states(program)
         table = build_table(program, self._address, self.threads)
         threads = self.threads if table.shared else 1
         self._binding = Binding(program, table, self._states, threads, spin_of(threads))
@@ -74,7 +93,7 @@ class Executable:
         self._changed = threading.Condition()
         self._forked = False
         self._output_names = [spec.name for spec in program.outputs]
-        _ALL.add(self)
+        watch_forks(self)
 
     def __call__(self, *values: object, **named: object) -> list[Array]:
         """`run_flat` of values in order, the rest by input name."""
@@ -113,6 +132,18 @@ class Executable:
             self._free.append(context)
             if self._waiting:
                 self._notify()
+
+    def run_in(
+        self, context: Context, values: Sequence[object], out: Sequence[Array] | None = None
+    ) -> list[Array]:
+        """`run_flat` in a context from `new_context` that the caller looks after."""
+        try:
+            if self._simple and out is None:
+                return self._run_copied(context, values)
+            return self._run_bound(context, values, out)
+        except BaseException:
+            context.reset()
+            raise
 
     def single_runner(self) -> Callable[[Mapping[str, object]], dict[str, Array]] | None:
         """`run` in one function for small programs with one input and one output, else None.
@@ -276,15 +307,18 @@ class Executable:
                         with contextlib.suppress(IndexError):
                             return self._free.pop()
                     if len(self._contexts) < self._limit:
-                        return self._new_context()
+                        context = self.new_context()
+                        self._contexts.append(context)
+                        return context
                     self._changed.wait()
             finally:
                 self._waiting -= 1
 
-    def _new_context(self) -> Context:
+    def new_context(self, memory: Memory | None = None) -> Context:
+        """What one run at a time needs; with `memory` in part shared with other programs."""
         shared = self._binding.threads > 1 and not self._forked
         pool = pool_for(self._binding.threads).address if shared else 0
-        context = Context(self._binding, pool)
+        context = Context(self._binding, pool, memory)
         if self._simple:
             specs = self.program.outputs
             context.results = [
@@ -292,14 +326,13 @@ class Executable:
             ]
             if len(context.copies) == len(context.results) == 1:
                 context.single = (*context.copies[0], context.record, context.results[0].copy)
-        self._contexts.append(context)
         return context
 
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify()
 
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         """In a child: runs of other threads are gone, with their contexts, and so are workers."""
         self._forked = True
         self._changed = threading.Condition()
@@ -309,12 +342,23 @@ class Executable:
             context.words[RunWord.POOL // 8] = 0
 
 
-_ALL: weakref.WeakSet[Executable] = weakref.WeakSet()
+class Watching(Protocol):
+    """What has something to forget in a forked child."""
+
+    def after_fork(self) -> None: ...
+
+
+_ALL: weakref.WeakSet[Watching] = weakref.WeakSet()
+
+
+def watch_forks(one: Watching) -> None:
+    """Have ``after_fork`` called in forked children."""
+    _ALL.add(one)
 
 
 def _after_fork() -> None:
-    for executable in list(_ALL):
-        executable._after_fork()
+    for one in list(_ALL):
+        one.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -48,12 +48,17 @@ def fitting(value: object, spec: TensorSpec) -> Array:
 
 def check_array(array: Array, spec: TensorSpec) -> None:
     """Raise InputError unless the array has the spec's dtype, rank and shape (any strides)."""
-    if array.dtype != dtypes.to_numpy(spec.dtype):
-        raise _mismatch("dtype", spec, array)
+    check_dtype(array, spec)
     if array.ndim != len(spec.shape):
         raise _mismatch("rank", spec, array)
     if array.shape != spec.shape:
         raise _mismatch("shape", spec, array)
+
+
+def check_dtype(array: Array, spec: TensorSpec) -> None:
+    """Raise InputError unless the array has the spec's dtype."""
+    if array.dtype != dtypes.to_numpy(spec.dtype):
+        raise _mismatch("dtype", spec, array)
 
 
 def as_array(value: object, spec: TensorSpec) -> Array:

@@ -143,7 +143,7 @@ class Program:
         The arrays in `constants` become views of the block, so that the originals can go. Nothing
         happens where they are settled already.
         """
-        if not all(_is_settled(array) for array in self.constants):
+        if not all(is_settled(array) for array in self.constants):
             self.constants = settled(self.constants)
 
     def _check_step(self, step: Step, where: str) -> None:
@@ -196,7 +196,8 @@ def settled(arrays: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
     return copies
 
 
-def _is_settled(array: npt.NDArray[Any]) -> bool:
+def is_settled(array: npt.NDArray[Any]) -> bool:
+    """Whether an array is read-only, dense and at a 64-byte boundary."""
     if array.nbytes == 0:
         return True
     contiguous = array.flags.c_contiguous and not array.flags.writeable

@@ -152,7 +152,8 @@ def _node(expr: Expr, args: Sequence[Array]) -> Array:
         if isinstance(expr, Compare):
             return np.asarray(_COMPARE[expr.op](args[0], args[1]))
     if isinstance(expr, Checked):
-        return _checked(int(args[0]), expr.extent)
+        extent = expr.extent if isinstance(expr.extent, int) else int(args[1])
+        return _checked(int(args[0]), extent)
     if isinstance(expr, Select):
         return np.where(args[0], args[1], args[2])
     if isinstance(expr, Cast):
@@ -356,10 +357,15 @@ def run_kernel(
     Raises IndexError on any access outside an array and ``KernelFault`` on a fault.
     """
     memory = dict(zip(kernel.params, arrays, strict=True))
-    for b in kernel.locals:
-        shape: tuple[int, ...] = (b.size, b.lanes) if b.scope == "register" else (b.size,)
-        memory[b] = np.zeros(shape if b.lanes > 1 else (b.size,), to_numpy(b.dtype))
     evaluator = _KernelEvaluator(kernel, memory)
     env: Env = {v: np.asarray(s) for v, s in zip(kernel.scalars, scalars, strict=True)}
-    for task in tasks if tasks is not None else range(kernel.tasks):
+
+    def number(value: int | Expr) -> int:
+        return int(evaluator.expr(value, env)) if isinstance(value, Expr) else value
+
+    for b in kernel.locals:
+        size = number(b.size)
+        shape: tuple[int, ...] = (size, b.lanes) if b.scope == "register" else (size,)
+        memory[b] = np.zeros(shape if b.lanes > 1 else (size,), to_numpy(b.dtype))
+    for task in tasks if tasks is not None else range(number(kernel.tasks)):
         evaluator.run(kernel.body, {**env, kernel.task: np.asarray(task)})

@@ -137,6 +137,23 @@ class Var(Expr):
         self.name, self.dtype, self.lanes = name, dtype, lanes
 
 
+class Size(Var):
+    """An extent known at run time only, at least 1 wherever a loop over it has a round.
+
+    Made by ``size``, so that one name is one object.
+    """
+
+    __slots__ = ()
+
+
+_SIZES: dict[str, Size] = {}
+
+
+def size(name: str) -> Size:
+    """The variable of a symbolic dim."""
+    return _SIZES.setdefault(name, Size(name))
+
+
 class Binary(Expr):
     __slots__ = ("a", "b", "op")
 
@@ -354,15 +371,15 @@ class Checked(Expr):
 
     __slots__ = ("a", "extent")
 
-    def __init__(self, a: Expr, extent: int) -> None:
+    def __init__(self, a: Expr, extent: int | Expr) -> None:
         self.a, self.extent = a, extent
         self.dtype, self.lanes = a.dtype, 1
 
     def children(self) -> tuple[Expr, ...]:
-        return (self.a,)
+        return (self.a, self.extent) if isinstance(self.extent, Expr) else (self.a,)
 
     def rebuild(self, children: Sequence[Expr]) -> Expr:
-        return Checked(children[0], self.extent)
+        return Checked(children[0], children[1] if len(children) > 1 else self.extent)
 
 
 class Read(Expr):

@@ -9,6 +9,7 @@ and ``e % d`` the rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -23,12 +24,14 @@ from ixion.te.expr import (
     Intrinsic,
     Load,
     Select,
+    Size,
     Var,
     wrap,
 )
 
 Range = tuple[int | None, int | None]  # inclusive bounds, None = unbounded
-Ranges = Mapping[Var, Range]
+# Of a loop variable; the upper bound may be an expression over sizes.
+Ranges = Mapping[Var, tuple[int | None, "int | Expr | None"]]
 
 _FOLD: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
@@ -153,12 +156,15 @@ def atom_key(expr: Expr) -> object:
     if isinstance(expr, Const):
         return ("const", expr.value, expr.dtype)
     label: object = type(expr).__name__
+    if is_product(expr):
+        factors = Counter(atom_key(f) for f in factors_of(expr))
+        return ("product", frozenset(factors.items()))
     if isinstance(expr, (Binary, Compare)):
         label = expr.op
     elif isinstance(expr, Intrinsic):
         label = expr.name
     elif isinstance(expr, Checked):
-        label = ("checked", expr.extent)
+        label = ("checked", expr.extent if isinstance(expr.extent, int) else None)
     elif isinstance(expr, Load):
         label = (id(expr.buffer), expr.lanes, expr.stride)
     elif not isinstance(expr, (Select, Cast)):
@@ -172,7 +178,7 @@ def linear(expr: Expr, ranges: Ranges) -> Linear:
         return Linear(int(expr.value), {})
     if isinstance(expr, Var):
         lo, hi = ranges.get(expr, (None, None))
-        if lo is not None and lo == hi:
+        if lo is not None and isinstance(hi, int) and lo == hi:
             return Linear(lo, {})
         return Linear(0, {expr: (expr, 1)})
     if isinstance(expr, Binary):
@@ -196,8 +202,54 @@ def _linear_product(expr: Binary, ranges: Ranges) -> Linear:
         return _divide(expr.op, a, b.const, ranges)
     if expr.op in ("min", "max"):
         return _extreme(expr.op, a, b, ranges)
+    if expr.op == "mul":
+        return multiplied(a, b)
+    if expr.op in ("floordiv", "floormod") and b.terms:
+        return divided(expr.op, a, b, ranges)
     folded = fold_index(expr.op, a.expr(), b.expr())
     return Linear(int(folded.value), {}) if isinstance(folded, Const) else _atom(folded)
+
+
+def is_product(expr: Expr) -> bool:
+    """Whether an index expression is a product of two that both vary."""
+    return isinstance(expr, Binary) and expr.op == "mul" and expr.dtype == INDEX
+
+
+def factors_of(expr: Expr) -> list[Expr]:
+    """What a product is made of."""
+    stack, found = [expr], []
+    while stack:
+        node = stack.pop()
+        if is_product(node):
+            stack += [node.b, node.a]  # type: ignore[attr-defined]
+        else:
+            found.append(node)
+    return found
+
+
+def multiplied(a: Linear, b: Linear) -> Linear:
+    """The product, its terms products of atoms."""
+    total = Linear(a.const * b.const, {}).plus(Linear(0, a.scaled(b.const).terms))
+    total = total.plus(Linear(0, b.scaled(a.const).terms))
+    for x, c in a.terms.values():
+        for y, d in b.terms.values():
+            product = Binary("mul", x, y)
+            total = total.plus(Linear(0, {atom_key(product): (product, c * d)}))
+    return total
+
+
+def divided(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
+    """Division by an expression over sizes: what is a multiple of it leaves the division."""
+    from ixion.te.symbolic import never_negative, quotient
+
+    whole, rest = quotient(a, b)
+    inside = never_negative(rest, ranges) and never_negative(
+        b.plus(Linear(-1, {})).plus(rest.scaled(-1)), ranges
+    )
+    if inside:
+        return whole if op == "floordiv" else rest
+    found = _atom(fold_index(op, rest.expr(), b.expr()))
+    return whole.plus(found) if op == "floordiv" else found
 
 
 def _divide(op: str, a: Linear, d: int, ranges: Ranges) -> Linear:
@@ -238,6 +290,13 @@ def _extreme(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
         return a if op == "max" else b
     if hi is not None and hi <= 0:
         return b if op == "max" else a
+    if lo is None or hi is None:
+        from ixion.te.symbolic import never_negative
+
+        if never_negative(a.plus(b.scaled(-1)), ranges):
+            return a if op == "max" else b
+        if never_negative(b.plus(a.scaled(-1)), ranges):
+            return b if op == "max" else a
     return _atom(Binary(op, a.expr(), b.expr()))
 
 
@@ -273,9 +332,9 @@ def bounds(expr: Expr, ranges: Ranges) -> Range:
     if isinstance(expr, Const):
         return int(expr.value), int(expr.value)
     if isinstance(expr, Var):
-        return ranges.get(expr, (None, None))
+        return _known_bounds(expr, ranges)
     if isinstance(expr, Checked):
-        return 0, expr.extent - 1
+        return 0, expr.extent - 1 if isinstance(expr.extent, int) else None
     if isinstance(expr, Binary):
         return _binary_bounds(expr, ranges)
     if isinstance(expr, Select):
@@ -284,6 +343,11 @@ def bounds(expr: Expr, ranges: Ranges) -> Range:
         hi = None if a[1] is None or b[1] is None else max(a[1], b[1])
         return lo, hi
     return None, None
+
+
+def _known_bounds(var: Var, ranges: Ranges) -> Range:
+    lo, hi = ranges.get(var, (1, None) if isinstance(var, Size) else (None, None))
+    return lo, hi if isinstance(hi, int) else None
 
 
 def _binary_bounds(expr: Binary, ranges: Ranges) -> Range:
@@ -306,6 +370,12 @@ def _binary_bounds(expr: Binary, ranges: Ranges) -> Range:
     if expr.op == "mul" and None not in (a0, a1, b0, b1):
         products = [x * y for x in (a0, a1) for y in (b0, b1) if x is not None and y is not None]
         return min(products), max(products)
+    if expr.op == "mul" and a0 is not None and b0 is not None and a0 >= 0 and b0 >= 0:
+        return a0 * b0, None
+    if expr.op == "floordiv" and a0 is not None and b0 is not None and a0 >= 0 and b0 > 0:
+        return 0, a1
+    if expr.op == "floormod" and b0 is not None and b0 > 0:
+        return 0, None if b1 is None else b1 - 1
     if expr.op == "min":
         return (
             None if a0 is None or b0 is None else min(a0, b0),
@@ -348,10 +418,25 @@ def _decide(cmp: Compare, ranges: Ranges) -> bool | None:
         "eq": lo is not None and lo == hi == 0,
         "ne": (lo is not None and lo > 0) or (hi is not None and hi < 0),
     }
+    if not any(always.values()) and (lo is None or hi is None):
+        _decide_symbolically(always, cmp, ranges)
     opposite = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
     if always[cmp.op]:
         return True
     return False if always[opposite[cmp.op]] else None
+
+
+def _decide_symbolically(always: dict[str, bool], cmp: Compare, ranges: Ranges) -> None:
+    from ixion.te.symbolic import never_negative
+
+    apart = linear(cmp.a, ranges).plus(linear(cmp.b, ranges).scaled(-1))
+    one = Linear(-1, {})
+    always["ge"] = never_negative(apart, ranges)
+    always["le"] = never_negative(apart.scaled(-1), ranges)
+    always["gt"] = always["ge"] and never_negative(apart.plus(one), ranges)
+    always["lt"] = always["le"] and never_negative(apart.scaled(-1).plus(one), ranges)
+    always["eq"] = always["ge"] and always["le"]
+    always["ne"] = always["gt"] or always["lt"]
 
 
 def _fold_logic(expr: Binary) -> Expr:

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
 from ixion.te.expr import Const, Expr, ExprLike, Load, Var, wrap
 
 
 class Buffer:
-    """A flat array. ``size`` counts elements (vectors of ``lanes`` for registers)."""
+    """A flat array. ``size`` counts elements (vectors of ``lanes`` for registers).
+
+    Of scratch, size and offset may be expressions over sizes.
+    """
 
     __slots__ = ("dtype", "lanes", "name", "offset", "scope", "size")
 
@@ -26,12 +30,14 @@ class Buffer:
         name: str,
         dtype: str,
         scope: str = "global",
-        size: int = 0,
+        size: int | Expr = 0,
         lanes: int = 1,
-        offset: int = 0,
+        offset: int | Expr = 0,
     ) -> None:
         self.name, self.dtype, self.scope = name, dtype, scope
-        self.size, self.lanes, self.offset = size, lanes, offset
+        # Numbers but in scratch of kernels whose sizes are known at run time only.
+        self.size, self.offset = cast("int", size), cast("int", offset)
+        self.lanes = lanes
 
     def load(
         self, index: ExprLike, lanes: int = 1, stride: int = 1, count: Expr | None = None
@@ -135,16 +141,20 @@ class Kernel:
     """A compiled unit: ``params[i]`` is reached through slot ``i``, then come ``scalars``.
 
     ``tasks`` counts independent units; ``body`` does unit ``task``.  ``scratch`` is in bytes.
+    Both, and ``values``, which says what each scalar is, may be expressions over sizes.  With
+    ``when`` the kernel is only run where that expression lies between the two numbers.
     """
 
     name: str
     params: tuple[Buffer, ...]
     task: Var
-    tasks: int
+    tasks: int | Expr
     body: Stmt
     scalars: tuple[Var, ...] = ()
-    scratch: int = 0
+    scratch: int | Expr = 0
     locals: tuple[Buffer, ...] = field(default=())
+    values: tuple[Expr, ...] = ()
+    when: tuple[Expr, int, int] | None = None
 
 
 def seq(*stmts: Stmt | Iterable[Stmt]) -> Stmt:

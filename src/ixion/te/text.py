@@ -81,7 +81,7 @@ def _label(expr: Expr) -> str:
     if isinstance(expr, Ramp):
         return f"ramp:{expr.lanes}:{expr.stride}"
     if isinstance(expr, Checked):
-        return f"checked:{expr.extent}"
+        return f"checked:{expr.extent if isinstance(expr.extent, int) else ''}"
     if isinstance(expr, HorizontalReduce):
         return f"reduce_lanes_{expr.kind}"
     if isinstance(expr, Shuffle):
@@ -122,14 +122,19 @@ def kernel_text(kernel: Kernel, *, canonical: bool = False) -> str:
     """The whole nest; ``canonical`` leaves out every name a person chose."""
     n = _Names(canonical)
     title = "" if canonical else kernel.name
-    lines = [f"kernel {title}({kernel.tasks} tasks, scratch {kernel.scratch})"]
+    tasks, scratch = _size(kernel.tasks, n), _size(kernel.scratch, n)
+    lines = [f"kernel {title}({tasks} tasks, scratch {scratch})"]
     for word, buffers in (("param", kernel.params), ("local", kernel.locals)):
         for b in buffers:
-            shape = f"{b.dtype}x{b.lanes}[{b.size}] at {b.offset}"
+            shape = f"{b.dtype}x{b.lanes}[{_size(b.size, n)}] at {_size(b.offset, n)}"
             lines.append(f"  {word} {n.of(b)}: {b.scope} {shape}")
     lines += [f"  scalar {n.of(s)}: {s.dtype}" for s in kernel.scalars]
     lines.append(f"  task {n.of(kernel.task)}:")
     return "\n".join(lines + _lines(kernel.body, n, "    ")) + "\n"
+
+
+def _size(value: int | Expr, n: _Names) -> str:
+    return expr_text(value, n) if isinstance(value, Expr) else str(value)
 
 
 def kernel_key(kernel: Kernel) -> str:

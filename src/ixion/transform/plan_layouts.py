@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from ixion.analysis.dataflow import calls_inside, dataflow_order
 from ixion.base.target import Target
@@ -29,11 +28,12 @@ from ixion.ir import (
     Var,
     structural_hash,
 )
-from ixion.kernel.group import Group
+from ixion.kernel.group import Group, extents_of
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Schedule, channel_block, schedule_for
+from ixion.kernel.sizes import product, typical
 from ixion.op.call import call as make_call
-from ixion.op.typed import callee, op_name, shape_of, tensor_type
+from ixion.op.typed import callee, dims_of, op_name, tensor_type
 from ixion.transform.context import PassContext
 from ixion.transform.form_kernels import VIEWS, has_compute
 from ixion.transform.pass_info import PassInfo
@@ -136,15 +136,15 @@ class _Planner:
         if fixed is not None:
             return fixed
         candidates = [PLAIN]
-        if len(shape_of(node)) >= 3:
+        if len(dims_of(node)) >= 3:
             candidates.append(channel_block(self.target))
         if len(candidates) == 1:
             return PLAIN
         return min(candidates, key=lambda c: self._cost(node, schedule, inputs, c))
 
     def _cost(self, node: Call, schedule: Schedule, inputs: Sequence[Layout], out: Layout) -> float:
-        shape = shape_of(node)
-        size = prod(shape)
+        shape = dims_of(node)
+        size = typical(product(extents_of(node)))
         wishes = self.wishes.get(id(node), [])
         wrong = sum(not out.same_memory(w, shape) for w in set(wishes))
         if not wishes and not out.same_memory(PLAIN, shape):

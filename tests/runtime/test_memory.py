@@ -3,19 +3,18 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.lower.memory import lower_bound, plan
-from ixion.lower.storage import Storage
+from ixion.runtime.memory import Room, lower_bound, plan
 
 
-def storage(nbytes: int, first: int, last: int) -> Storage:
-    return Storage("arena", nbytes, first=first, last=last)
+def storage(nbytes: int, first: int, last: int) -> Room:
+    return Room("arena", nbytes, first=first, last=last)
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 6)), max_size=30)
 )
-def test_storages_alive_together_never_overlap(rows: list[tuple[int, int, int]]) -> None:
+def test_rooms_alive_together_never_overlap(rows: list[tuple[int, int, int]]) -> None:
     storages = [storage(n, first, first + extra) for n, first, extra in rows]
     size = plan(storages)
     assert size >= lower_bound(storages)
