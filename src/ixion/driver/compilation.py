@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ixion.base.errors import ConfigError, IxionError, UnsupportedOpError, did_you_mean
+from ixion.base.errors import (
+    CodegenError,
+    ConfigError,
+    InputError,
+    IxionError,
+    UnsupportedOpError,
+    did_you_mean,
+)
 from ixion.base.target import Target
 from ixion.driver import pipeline
 from ixion.driver.executable import (
     CompiledExecutable,
     Executable,
+    OpenCompiledExecutable,
     ReferenceExecutable,
     ShapeFreeExecutable,
 )
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 ALIKE = 3  # formed kernels that are equal, about: their code is made once
 Model = Any  # a path, a function, or an IRModule
 Shapes = Mapping[str, Sequence[int]]
+Specialise = Callable[[dict[str, tuple[int, ...]]], Executable]
 
 
 def load(path: str | Path, shapes: Shapes | None = None) -> IRModule:
@@ -105,32 +114,26 @@ def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executab
         program = model_cache.find(key)
         if program is not None:
             return _bind(program, options)
-    if not shapes and path.suffix in (".onnx", ".param"):
-        open_model = _open_file(path, options)
-        if open_model is not None:
-            return open_model
-    return _from_module(load(path, shapes), options, None, path, key)
+    try:
+        module = load(path, shapes)
+    except (UnsupportedOpError, InputError):
+        raise
+    except IxionError:
+        ins = _open_inputs(path) if not shapes and path.suffix in (".onnx", ".param") else []
+        if not ins:
+            raise
+        # A model that can be imported only when its sizes are numbers: what it gives is not known
+        # before the first run.
+        return ShapeFreeExecutable(ins, [], lambda named: _from_file(path, options, named))
+    return _from_module(module, options, None, path, key)
 
 
-def _open_file(path: Path, options: _Options) -> Executable | None:
-    """The executable of a file with open input sizes; None where all are known.
-
-    Some models can be imported only when their sizes are numbers.  Then the outputs are not known
-    before the first run.
-    """
+def _open_inputs(path: Path) -> list[TensorSpec]:
+    """The inputs of a file some of whose sizes are open; empty where all are known."""
     from ixion import frontend
 
     ins = [TensorSpec(n, _sizes(kind), kind.dtype) for n, kind in frontend.inputs(path).items()]
-    if all(_is_static(s.shape) for s in ins):
-        return None
-    try:
-        module = load(path)
-        outs = interface(module, module["main"])[1]
-    except UnsupportedOpError:
-        raise
-    except IxionError:
-        outs = []
-    return ShapeFreeExecutable(ins, outs, lambda named: _from_file(path, options, named))
+    return [] if all(_is_static(s.shape) for s in ins) else ins
 
 
 def _from_module(
@@ -147,19 +150,27 @@ def _from_module(
         module = _bound(module, shapes)
     function = module["main"]
     ins, outs = interface(module, function)
-    if not all(_is_static(s.shape) for s in ins):
-        return ShapeFreeExecutable(ins, outs, lambda named: _specialised(module, options, named))
+    is_open = not all(_is_static(s.shape) for s in ins)
     if options.executor == "reference":
+        if is_open:
+            return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
         return ReferenceExecutable(module, function, ins, outs)
-    with _paused_collection():
-        outline = build(module, options, consume=path is not None and not options.verify)
-        program = outline.program({})
+    try:
+        with _paused_collection():
+            # An open module is wanted again where it has no compiled form for all sizes.
+            consume = path is not None and not options.verify and not is_open
+            outline = build(_named(module), options, consume=consume)
+            program = outline if is_open else outline.program({})
+    except CodegenError:
+        if not is_open:
+            raise
+        return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
     if key is not None:
         from ixion.driver import model_cache
 
         model_cache.keep(key, program)
     exe = _bind(program, options)
-    if options.verify:
+    if options.verify and not is_open:
         _check_code(exe, function, module)
     return exe
 
@@ -182,10 +193,17 @@ def _check_code(exe: Executable, function: Function, module: IRModule) -> None:
             )
 
 
-def _specialised(
-    module: IRModule, options: _Options, named: dict[str, tuple[int, ...]]
-) -> Executable:
-    return _from_module(_bound(module, named), options, None, None)
+def _specialiser(module: IRModule, options: _Options, path: Path | None) -> Specialise:
+    """What makes an executable for inputs of given shapes."""
+    if path is not None:
+        return lambda named: _from_file(path, options, named)
+    return lambda named: _from_module(_bound(module, named), options, None, None)
+
+
+def _named(module: IRModule) -> IRModule:
+    from ixion.driver.binding import name_open_sizes
+
+    return name_open_sizes(module)
 
 
 def _bound(module: IRModule, shapes: Shapes) -> IRModule:
@@ -276,10 +294,14 @@ def _is_static(shape: Sequence[object]) -> bool:
     return all(isinstance(d, int) for d in shape)
 
 
-def _bind(program: Program, options: _Options) -> Executable:
+def _bind(program: Program | Outline, options: _Options) -> Executable:
     from ixion.driver.build import install_native
     from ixion.driver.hosts import resolve_host
     from ixion.runtime.executable import Executable as Native
+    from ixion.runtime.open_executable import OpenExecutable
+    from ixion.runtime.outline import Outline
 
     install_native()
+    if isinstance(program, Outline):
+        return OpenCompiledExecutable(OpenExecutable(program, options.threads, resolve_host))
     return CompiledExecutable(Native(program, options.threads, resolve_host))

@@ -17,6 +17,8 @@ from ixion.runtime.program import Program, TensorSpec
 if TYPE_CHECKING:
     from ixion.ir import Function, IRModule
     from ixion.runtime.executable import Executable as Native
+    from ixion.runtime.open_executable import OpenExecutable
+    from ixion.runtime.outline import Outline
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -85,6 +87,24 @@ class CompiledExecutable(Executable):
     @property
     def program(self) -> Program:
         return self.native.program
+
+
+class OpenCompiledExecutable(Executable):
+    """Native code for all sizes: a thin cover over the runtime's open executable."""
+
+    def __init__(self, native: OpenExecutable) -> None:
+        self.native = native
+        self.inputs, self.outputs = native.inputs, native.outputs
+        self.run_flat = native.run_flat  # type: ignore[method-assign]
+
+    @property
+    def outline(self) -> Outline:
+        return self.native.outline
+
+    @property
+    def plans(self) -> int:
+        """How many combinations of sizes have been planned so far."""
+        return self.native.plans
 
 
 class ReferenceExecutable(Executable):

@@ -17,6 +17,7 @@ from pathlib import Path
 from ixion.base import config
 from ixion.base.errors import CacheError
 from ixion.runtime.atomic_file import replacing
+from ixion.runtime.outline import Outline
 from ixion.runtime.program import Program
 from ixion.runtime.program_file import load_program, save_program
 
@@ -79,8 +80,8 @@ class ProgramCache:
     def __init__(self, folder: Path | None = None) -> None:
         self._files = _Files(folder, "programs")
 
-    def get(self, key: str, verify: bool = False) -> Program | None:
-        """The program, or None. `verify` checks its constants too."""
+    def get(self, key: str, verify: bool = False) -> Program | Outline | None:
+        """The program or outline, or None. `verify` checks its constants too."""
         path = self._files.find(key)
         if path is None:
             return None
@@ -90,8 +91,8 @@ class ProgramCache:
             self._files.drop(path)
             return None
 
-    def put(self, key: str, program: Program) -> None:
-        """Store a program; a folder that cannot be written is ignored."""
+    def put(self, key: str, program: Program | Outline) -> None:
+        """Store a program or outline; a folder that cannot be written is ignored."""
         size = sum(array.nbytes for array in program.constants)
         size += sum(len(image) for image in program.objects)
         self._files.put(key, size, lambda path: save_program(program, path))
@@ -107,12 +108,12 @@ def save_object(key: str, image: bytes) -> None:
     _OBJECTS.put(key, image)
 
 
-def load_model(key: str, verify: bool = False) -> Program | None:
+def load_model(key: str, verify: bool = False) -> Program | Outline | None:
     """A compiled model from the user's cache, or None."""
     return _MODELS.get(key, verify)
 
 
-def save_model(key: str, program: Program) -> None:
+def save_model(key: str, program: Program | Outline) -> None:
     """Store a compiled model in the user's cache."""
     _MODELS.put(key, program)
 

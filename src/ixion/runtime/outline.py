@@ -143,7 +143,11 @@ class _Builder:
             return dim
         found = self._known.get(dim)
         if found is None:
-            found = self._known[dim] = dims.evaluate(dim, self.sizes)
+            try:
+                found = dims.evaluate(dim, self.sizes)
+            except ZeroDivisionError:  # work cut into pieces of nothing
+                found = 0
+            self._known[dim] = found
         return found
 
     def program(self) -> tuple[Program, list[Room]]:

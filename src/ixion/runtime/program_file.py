@@ -29,6 +29,8 @@ import numpy.typing as npt
 from ixion.base import dtype as dtypes
 from ixion.base.errors import CacheError, IxionError
 from ixion.runtime.atomic_file import replacing
+from ixion.runtime.outline import Outline
+from ixion.runtime.outline_text import decode_outline, encode_outline
 from ixion.runtime.program import (
     ALIGNMENT,
     HostStep,
@@ -48,14 +50,14 @@ _PREFIX = struct.Struct("<8sQQ32s")
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
-def save_program(program: Program, path: str | Path) -> None:
-    """Write a program; the file appears whole or not at all. Raises CacheError."""
+def save_program(program: Program | Outline, path: str | Path) -> None:
+    """Write a program or outline; the file appears whole or not at all. Raises CacheError."""
     path = Path(path)
     offset, places = 0, []
     for array in program.constants:
         places.append(offset)
         offset += aligned(array.nbytes)
-    header = _encode(program, places, offset)
+    header = {**_described(program, places, offset), **_encode(program)}
     text = json.dumps(header, separators=(",", ":")).encode()
     start = aligned(_PREFIX.size + len(text))
     size = start + sum(aligned(len(image)) for image in program.objects) + offset
@@ -71,8 +73,8 @@ def save_program(program: Program, path: str | Path) -> None:
         raise CacheError(f"cannot write program: {error}", where=str(path)) from error
 
 
-def load_program(path: str | Path, verify: bool = False) -> Program:
-    """Read a program whose constants are views of the mapped file; `verify` checks them too.
+def load_program(path: str | Path, verify: bool = False) -> Program | Outline:
+    """Read a program or outline whose constants are views of the mapped file; `verify` checks them too.
 
     Raises CacheError for a file that is missing, truncated, altered or of another version.
     """
@@ -95,10 +97,24 @@ def _raw(array: Array) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def _encode(program: Program, places: Sequence[int], block_size: int) -> dict[str, Any]:
+def _described(
+    program: Program | Outline, places: Sequence[int], block_size: int
+) -> dict[str, Any]:
+    """The sections of the file."""
     digest = hashlib.sha256()
     for array in program.constants:
         digest.update(_raw(array))
+    return {
+        "objects": [[len(o), hashlib.sha256(o).hexdigest()] for o in program.objects],
+        "constants": [_describe(a, o) for a, o in zip(program.constants, places, strict=True)],
+        "constants_size": block_size,
+        "constants_hash": digest.hexdigest(),
+    }
+
+
+def _encode(program: Program | Outline) -> dict[str, Any]:
+    if isinstance(program, Outline):
+        return {"outline": encode_outline(program)}
     slots = _Slots()
     return {
         "target_key": program.target_key,
@@ -112,10 +128,6 @@ def _encode(program: Program, places: Sequence[int], block_size: int) -> dict[st
         "hosts": [asdict(host) for host in program.hosts],
         "output_places": [p and [p.kind, p.index, p.offset] for p in program.output_places],
         "meta": program.meta,
-        "objects": [[len(o), hashlib.sha256(o).hexdigest()] for o in program.objects],
-        "constants": [_describe(a, o) for a, o in zip(program.constants, places, strict=True)],
-        "constants_size": block_size,
-        "constants_hash": digest.hexdigest(),
     }
 
 
@@ -146,7 +158,7 @@ def _describe(array: Array, offset: int) -> list[Any]:
     return [dtypes.from_numpy(array.dtype), list(array.shape), offset]
 
 
-def _decode(data: mmap.mmap, verify: bool) -> Program:
+def _decode(data: mmap.mmap, verify: bool) -> Program | Outline:
     header, offset = _header(data)
     view = memoryview(data)
     objects = []
@@ -159,6 +171,8 @@ def _decode(data: mmap.mmap, verify: bool) -> Program:
     constants = [_constant(block, *row) for row in header["constants"]]
     if verify:
         _verify(header["constants_hash"], *(_raw(array) for array in constants), "constants")
+    if "outline" in header:
+        return decode_outline(header["outline"], objects, constants)
     return _program(header, objects, constants)
 
 
