@@ -433,6 +433,29 @@ def ceil_div(a: Dim, b: Dim) -> Dim:
     return floordiv(add(a, add(b, -1)), b)
 
 
+def reduced(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """Two dims divided by the integer that divides all their coefficients."""
+    if isinstance(a, Any) or isinstance(b, Any):
+        return a, b
+    left, right = terms_of(a), terms_of(b)
+    shared = math.gcd(*left.values(), *right.values())
+    if shared < 2:
+        return a, b
+    return (
+        build({monomial: factor // shared for monomial, factor in left.items()}),
+        build({monomial: factor // shared for monomial, factor in right.items()}),
+    )
+
+
+def simpler(a: Dim, b: Dim) -> Dim:
+    """Of two dims that stand for one size, a number, else the one with the shorter text."""
+    if isinstance(a, int) or isinstance(b, Any):
+        return a
+    if isinstance(b, int) or isinstance(a, Any):
+        return b
+    return b if len(str(b)) < len(str(a)) else a
+
+
 def same(a: Dim, b: Dim) -> bool | None:
     """True if two dims are equal for all symbol values, False if for none, None if unknown."""
     if isinstance(a, Any) or isinstance(b, Any):

@@ -35,6 +35,15 @@ def join_dims(a: Dim, b: Dim) -> Dim | None:
     return dims.maximum(a, b)
 
 
+def joined_dim(args: InferArgs, a: Dim, b: Dim) -> Dim | None:
+    """As ``join_dims``; that two sizes agree is guarded where it is not known."""
+    out = join_dims(a, b)
+    sure = dims.same(a, b) or (isinstance(a, int) and a == 1) or (isinstance(b, int) and b == 1)
+    if out is not None and not sure:
+        args.guard("broadcast", a, b, "shapes do not broadcast")
+    return out
+
+
 def broadcast_shapes(args: InferArgs, *shapes: Sequence[Dim]) -> tuple[Dim, ...]:
     """Numpy's rule; raises TypeInferenceError naming the shapes that do not fit."""
     out: tuple[Dim, ...] = ()
@@ -42,7 +51,7 @@ def broadcast_shapes(args: InferArgs, *shapes: Sequence[Dim]) -> tuple[Dim, ...]
         rank = max(len(out), len(shape))
         left = (1,) * (rank - len(out)) + out
         right = (1,) * (rank - len(shape)) + tuple(shape)
-        joined = [join_dims(a, b) for a, b in zip(left, right, strict=True)]
+        joined = [joined_dim(args, a, b) for a, b in zip(left, right, strict=True)]
         if any(d is None for d in joined):
             args.fail(
                 "shapes do not broadcast (numpy's rule: trailing dims are equal or 1)",

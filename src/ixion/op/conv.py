@@ -133,7 +133,7 @@ def check_kernel(args: InferArgs, found: Sequence[Dim]) -> None:
     wanted = args.attrs.kernel_size
     if not dims.is_static(found):
         args.fail("the window size must be known", found=found)
-    if wanted and any(dims.same(a, b) is False for a, b in zip(wanted, found, strict=True)):
+    if wanted and any(a != b for a, b in zip(wanted, found, strict=True)):
         args.fail("weight does not have the window size", expected=wanted, found=tuple(found))
 
 
@@ -142,17 +142,19 @@ def check_positive(args: InferArgs, out: Sequence[Dim], data: Sequence[Dim]) -> 
         isinstance(d, int) and d == 0 and s != 0 for d, s in zip(out[2:], data[2:], strict=True)
     ):
         args.fail("the window is larger than the padded input", expected="size >= 1", found=out)
+    for d in out[2:]:
+        if not isinstance(d, int):
+            args.at_most(1, d, "the window is larger than the padded input")
 
 
 def _check_channels(args: InferArgs, x: Sequence[Dim], w: Sequence[Dim]) -> None:
     groups, channels = args.attrs.groups, args.attrs.channels
-    if dims.same(x[1], w[1] * groups) is False:
-        args.fail(
-            "weight's input channels times groups must be the data's channels",
-            expected=x[1], found=f"{w[1]} * {groups}",
-        )  # fmt: skip
-    if channels is not None and dims.same(channels, w[0]) is False:
-        args.fail("weight does not have the output channels", expected=channels, found=w[0])
+    args.agree(
+        x[1], w[1] * groups, "weight's input channels times groups must be the data's channels",
+        expected=x[1], found=f"{w[1]} * {groups}",
+    )  # fmt: skip
+    if channels is not None:
+        args.agree(channels, w[0], "weight does not have the output channels")
     if isinstance(w[0], int) and w[0] % groups:
         args.fail("groups must divide the output channels", expected=groups, found=w[0])
 

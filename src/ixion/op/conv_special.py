@@ -87,10 +87,9 @@ def _infer_deform(args: InferArgs) -> Type:
     at = layouts.to_plain(offset.shape, attrs.data_layout, "NCHW")
     window = Window.of(w[2:], attrs.strides, attrs.dilation, attrs.padding)
     depth = 2 * w[2] * w[3] * attrs.deformable_groups
-    if dims.same(at[1], depth) is False:
-        args.fail("two offsets per tap and deformable group", expected=depth, found=at[1])
-    if dims.same(x[1], w[1] * attrs.groups) is False:
-        args.fail("weight does not fit the data's channels", expected=x[1], found=w[1])
+    args.agree(depth, at[1], "two offsets per tap and deformable group")
+    rule = "weight does not fit the data's channels"
+    args.agree(x[1], w[1] * attrs.groups, rule, expected=x[1], found=w[1])
     out = (x[0], w[0], *window.out_shape(x[2:]))
     target = attrs.out_layout or attrs.data_layout
     return TensorType(layouts.from_plain(out, "NCHW", target), conv_dtype(attrs, data))
@@ -235,8 +234,7 @@ def _infer_dilation(args: InferArgs) -> Type:
     data, weight, attrs = args.tensor(0), args.tensor(1), args.attrs
     x = layouts.to_plain(data.shape, attrs.data_layout, "NCHW")
     w = _dilation_plain(attrs, weight.shape)
-    if dims.same(x[1], w[0]) is False:
-        args.fail("weight has the data's channels", expected=x[1], found=w[0])
+    args.agree(x[1], w[0], "weight has the data's channels")
     out = (*x[:2], *_dilation_window(attrs, w[1:]).out_shape(x[2:]))
     return TensorType(layouts.from_plain(out, "NCHW", attrs.data_layout), conv_dtype(attrs, data))
 

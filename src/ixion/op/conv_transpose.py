@@ -102,11 +102,11 @@ def _infer(rank: int) -> Infer:
         check_rank(args, data, attrs.data_layout, weight, attrs.kernel_layout)
         x = layouts.to_plain(data.shape, attrs.data_layout, plain)
         w = layouts.to_plain(weight.shape, attrs.kernel_layout, weight_plain)
-        if dims.same(x[1], w[0]) is False:
-            args.fail("weight does not have the data's channels", expected=x[1], found=w[0])
+        args.agree(x[1], w[0], "weight does not have the data's channels")
         check_kernel(args, w[2:])
-        if attrs.channels is not None and dims.same(w[1] * attrs.groups, attrs.channels) is False:
-            args.fail(
+        if attrs.channels is not None:
+            args.agree(
+                w[1] * attrs.groups, attrs.channels,
                 "weight's channels times groups must be the output channels",
                 expected=attrs.channels, found=f"{w[1]} * {attrs.groups}",
             )  # fmt: skip

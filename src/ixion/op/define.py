@@ -31,6 +31,7 @@ import numpy as np
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import TypeInferenceError
+from ixion.base.guard import Guard
 from ixion.ir.attrs import Attrs
 from ixion.ir.op import Op, register_op
 from ixion.ir.types import TensorType, TupleType, Type
@@ -64,13 +65,14 @@ class InferArgs:
 
     ``types``: one per argument, None while unknown.  ``values``: per argument None, or the value
     of a small integer or bool tensor as an array of ints or of dims (dtype object); a tuple of
-    these for a tuple argument.
+    these for a tuple argument.  ``guards`` takes what the relation cannot prove.
     """
 
     op: str
     types: tuple[Type | None, ...]
     attrs: Any = None
     values: tuple[Value, ...] = ()
+    guards: list[Guard] | None = None
 
     def tensor(self, index: int = 0) -> TensorType:
         """Type of argument ``index``; raises TypeInferenceError when it is not a tensor."""
@@ -102,6 +104,48 @@ class InferArgs:
         if value is None or not is_concrete(value):
             return None
         return tuple(int(v) for v in value.ravel())
+
+    def agree(
+        self, a: Dim, b: Dim, rule: str, *, expected: object = None, found: object = None
+    ) -> None:
+        """Two sizes are equal: raises TypeInferenceError if they never are, and guards what is
+        not known.
+        """
+        equal = dims.same(a, b)
+        if equal is False:
+            wanted, had = (a, b) if found is None else (expected, found)
+            self.fail(rule, expected=wanted, found=had)
+        if equal is None:
+            self.guard("equal", a, b, rule)
+
+    def agree_all(
+        self, a: Sequence[Dim], b: Sequence[Dim], rule: str, *, expected: object, found: object
+    ) -> None:
+        """Two shapes are equal, as ``agree`` has it; ranks too."""
+        if len(a) != len(b):
+            self.fail(rule, expected=expected, found=found)
+        for one, other in zip(a, b, strict=True):
+            self.agree(one, other, rule, expected=expected, found=found)
+
+    def at_most(self, a: Dim, b: Dim, rule: str) -> None:
+        """``a <= b``: raises TypeInferenceError if it never is, and guards what is not known."""
+        room = dims.lower_bound(dims.add(b, dims.multiply(-1, a)))
+        if room is None or room < 0:
+            lack = dims.lower_bound(dims.add(a, dims.multiply(-1, b)))
+            if lack is not None and lack > 0:
+                self.fail(rule, expected=f"at most {b}", found=a)
+            self.guard("at most", a, b, rule)
+
+    def guard(self, kind: str, a: Dim, b: Dim, rule: str) -> None:
+        """Notes what must be looked at when the sizes are known; see ``Guard``.
+
+        An unknown size (``Any``) depends on data, so no size of an input decides it.
+        """
+        unknown = isinstance(a, dims.Any) or isinstance(b, dims.Any)
+        if self.guards is not None and not unknown:
+            if kind == "equal":
+                a, b = dims.reduced(a, b)
+            self.guards.append(Guard(kind, a, b, rule, self.op))
 
     def fail(
         self, rule: str, *, expected: object = None, found: object = None, hint: str | None = None

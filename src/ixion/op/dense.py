@@ -63,12 +63,8 @@ def _rows(shape: Sequence[Dim], transposed: bool) -> tuple[Dim, Dim]:
 
 
 def _check_depth(args: InferArgs, a: TensorType, b: TensorType, left: Dim, right: Dim) -> None:
-    if dims.same(left, right) is False:
-        args.fail(
-            f"the summed dims differ ({left} and {right})",
-            expected=str(a.shape),
-            found=str(b.shape),
-        )
+    rule = f"the summed dims differ ({left} and {right})"
+    args.agree(left, right, rule, expected=a.shape, found=b.shape)
 
 
 def _completes_matmul(args: InferArgs) -> tuple[Type | None, ...]:
@@ -92,8 +88,8 @@ def _infer_matmul(args: InferArgs) -> Type:
         lead, depth = (*a.shape[:-2], a.shape[-1]), a.shape[-2]
     inner, units = _rows(b.shape, transpose_b)
     _check_depth(args, a, b, depth, inner)
-    if attrs.units is not None and dims.same(attrs.units, units) is False:
-        args.fail("weight does not have the units", expected=attrs.units, found=units)
+    if attrs.units is not None:
+        args.agree(attrs.units, units, "weight does not have the units")
     return TensorType((*lead, units), conv_dtype(attrs, a))
 
 
@@ -245,8 +241,8 @@ def _bias_completes(args: InferArgs) -> tuple[Type | None, ...]:
 def _infer_bias(args: InferArgs) -> Type:
     data, bias = args.tensor(0), args.tensor(1)
     axis = checked_axis(args, args.attrs.axis, len(data.shape))
-    if len(bias.shape) != 1 or dims.same(bias.shape[0], data.shape[axis]) is False:
-        args.fail("the bias has one value per channel", expected=data.shape[axis], found=bias.shape)
+    size, rule = data.shape[axis], "the bias has one value per channel"
+    args.agree_all([size], bias.shape, rule, expected=size, found=bias.shape)
     return data
 
 

@@ -24,13 +24,23 @@ from ixion.op.sample import FLOATS, Draw, Sample, array, broadcastable, choice, 
 from ixion.op.value import Value, as_objects
 
 
+def _check_dim(args: InferArgs, own: Dim, wanted: Dim, **shapes: str) -> None:
+    """A size that is no literal 1 broadcasts to what is wanted."""
+    if isinstance(own, int) or (isinstance(wanted, int) and wanted == 1):
+        # Only 1 goes to another size, and to 1.
+        args.agree(own, wanted, "cannot broadcast", **shapes)
+    elif not dims.same(own, wanted):
+        args.guard("expand", own, wanted, "cannot broadcast")
+
+
 def check_broadcast(args: InferArgs, source: Sequence[Dim], target: Sequence[Dim]) -> None:
     """Raises TypeInferenceError unless ``source`` broadcasts to exactly ``target``."""
     lead = len(target) - len(source)
-    pairs = zip(source, target[lead:], strict=True) if lead >= 0 else ()
-    bad = any(isinstance(s, int) and isinstance(t, int) and s not in (1, t) for s, t in pairs)
-    if lead < 0 or bad:
+    if lead < 0:
         args.fail("cannot broadcast", expected=shape_text(target), found=shape_text(source))
+    for s, t in zip(source, target[lead:], strict=True):
+        if not (isinstance(s, int) and s == 1):
+            _check_dim(args, s, t, expected=shape_text(target), found=shape_text(source))
 
 
 def _infer_broadcast(args: InferArgs) -> Type:

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ixion import te
 from ixion.base import dim as dims
 from ixion.base.errors import IxionError
-from ixion.te.expr import Size, size
+from ixion.te.expr import Binary, Const, Intrinsic, Size, size
 from ixion.te.tensor import Extent
 
 if TYPE_CHECKING:
     from ixion.base.dim import Dim
 
-__all__ = ["Extent", "NoLoopsError", "extent", "extents", "index", "same_extent", "size_var"]
+__all__ = [
+    "Extent", "NoLoopsError", "dim_of", "dims_of", "extent", "extents", "index", "same_extent",
+    "size_var",
+]  # fmt: skip
 
 
 class NoLoopsError(IxionError, ValueError):
@@ -70,6 +73,40 @@ def _convert(node: ast.expr) -> Any:
                 out = _CALLS[kind](out, _convert(one))
             return out
     raise ValueError(f"not a dim: {ast.unparse(node)}")
+
+
+_BACK: dict[str, Callable[[Dim, Dim], Dim]] = {
+    "add": dims.add,
+    "sub": lambda a, b: dims.add(a, dims.multiply(-1, b)),
+    "mul": dims.multiply,
+    "floordiv": dims.floordiv,
+    "floormod": dims.mod,
+    "max": dims.maximum,
+    "min": dims.minimum,
+}
+
+
+def dim_of(value: Extent) -> Dim:
+    """The dim that ``extent`` made an expression of: computes reckon with dims, whose form is
+    normal, where expressions of sizes would only grow. NoLoopsError for another expression.
+    """
+    match value:
+        case int():
+            return value
+        case Const(value=int(number)):
+            return number
+        case te.Var(name=name):
+            return dims.SymVar(name)
+        case Intrinsic(name="neg", args=(inner,)):
+            return dims.multiply(-1, dim_of(inner))
+        case Binary(op=op, a=a, b=b) if op in _BACK:
+            return _BACK[op](dim_of(a), dim_of(b))
+    raise NoLoopsError(f"{value} is no size")
+
+
+def dims_of(shape: Iterable[Extent]) -> tuple[Dim, ...]:
+    """A te shape as dims."""
+    return tuple(dim_of(size) for size in shape)
 
 
 def extents(out_type: Any) -> tuple[Extent, ...]:

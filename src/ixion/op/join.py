@@ -41,7 +41,9 @@ class SplitAttrs(Attrs):
 
 
 def _same_elsewhere(args: InferArgs, parts: Sequence[TensorType], axis: int | None) -> list[Dim]:
-    """The common shape; dims along ``axis`` may differ.  A known dim wins over an unknown one."""
+    """The common shape; dims along ``axis`` may differ.  A known dim wins over an unknown one, and
+    a simple one over what is computed from it.
+    """
     out = list(parts[0].shape)
     for t in parts[1:]:
         if len(t.shape) != len(out):
@@ -49,12 +51,11 @@ def _same_elsewhere(args: InferArgs, parts: Sequence[TensorType], axis: int | No
         for i, d in enumerate(t.shape):
             if i == axis:
                 continue
-            if dims.same(out[i], d) is False:
-                args.fail(
-                    f"shapes differ in dim {i}", expected=shape_text(out), found=shape_text(t.shape)
-                )
-            if not isinstance(out[i], int) and isinstance(d, int):
-                out[i] = d
+            args.agree(
+                out[i], d, f"shapes differ in dim {i}",
+                expected=shape_text(out), found=shape_text(t.shape),
+            )  # fmt: skip
+            out[i] = dims.simpler(out[i], d)
     return out
 
 

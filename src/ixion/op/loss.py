@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ixion.base import dim as dims
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
@@ -28,8 +27,7 @@ def _infer_entropy(args: InferArgs) -> Type:
     x, y = args.tensor(0), args.tensor(1)
     if len(x.shape) != 2 or len(y.shape) != 2:
         args.fail("both arguments are matrices", found=f"{x}, {y}")
-    if any(dims.same(a, b) is False for a, b in zip(x.shape, y.shape, strict=True)):
-        args.fail("shapes must match", expected=x, found=y)
+    args.agree_all(x.shape, y.shape, "shapes must match", expected=x, found=y)
     return TensorType((), x.dtype)
 
 
@@ -67,8 +65,8 @@ def _infer_nll(args: InferArgs) -> Type:
     if rank < 1 or len(targets.shape) != rank - 1:
         args.fail("targets have one axis less than predictions", found=f"{predictions}, {targets}")
     classes = predictions.shape[1 if rank > 1 else 0]
-    if len(weights.shape) != 1 or dims.same(weights.shape[0], classes) is False:
-        args.fail("one weight per class", expected=classes, found=weights)
+    rule = "one weight per class"
+    args.agree_all([classes], weights.shape, rule, expected=classes, found=weights)
     reduced = args.attrs.reduction != "none"
     return TensorType(() if reduced else targets.shape, predictions.dtype)
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ixion import te
-from ixion.base import dim as dims
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr, TupleWrapper
 from ixion.ir.types import TensorType, TupleType, Type
@@ -77,8 +76,8 @@ def _infer(count: int) -> Infer:
         wanted = _channels(args)
         for i in range(1, count + 1):
             found = args.tensor(i)
-            if len(found.shape) != 1 or dims.same(found.shape[0], wanted.shape[0]) is False:
-                args.fail("parameters have one value per channel", expected=wanted, found=found)
+            rule = "parameters have one value per channel"
+            args.agree_all(wanted.shape, found.shape, rule, expected=wanted, found=found)
         return args.tensor(0)
 
     return infer

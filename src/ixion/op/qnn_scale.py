@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ixion import te
-from ixion.base import dim as dims
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
@@ -63,8 +62,10 @@ def check_parameters(args: InferArgs, data: TensorType, axis: int, *positions: i
         if len(found.shape) > 1:
             args.fail("scale and zero point are scalars or vectors", found=found)
         one = not found.shape or found.shape[0] == 1 or not data.shape
-        if not one and dims.same(found.shape[0], data.shape[axis % len(data.shape)]) is False:
-            args.fail(f"argument {i} does not fit axis {axis}", expected=data, found=found)
+        if not one:
+            size = data.shape[axis % len(data.shape)]
+            rule = f"argument {i} does not fit axis {axis}"
+            args.agree(found.shape[0], size, rule, expected=data, found=found)
 
 
 def completes_scales(*kinds: str) -> Completes:

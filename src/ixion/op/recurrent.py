@@ -52,11 +52,11 @@ def _check(args: InferArgs, gates: int, state: int) -> TensorType:
         args.fail("gates have rank 3 and the weight 2", found=f"{data.shape} and {weight.shape}")
     units = weight.shape[1]
     wide_ = dims.multiply(units, gates)
-    if dims.same(weight.shape[0], wide_) is False or dims.same(data.shape[2], wide_) is False:
-        args.fail(
-            f"gates and weight have {gates} times the units", expected=wide_,
-            found=f"{data.shape[2]} and {weight.shape[0]}",
-        )  # fmt: skip
+    args.agree_all(
+        (wide_, wide_), (weight.shape[0], data.shape[2]),
+        f"gates and weight have {gates} times the units", expected=wide_,
+        found=f"{data.shape[2]} and {weight.shape[0]}",
+    )  # fmt: skip
     for number in range(state, len(args.types)):
         _check_shape(args, number, (data.shape[1], units))
     if any(args.tensor(i).dtype != data.dtype for i in range(len(args.types))):
@@ -66,10 +66,8 @@ def _check(args: InferArgs, gates: int, state: int) -> TensorType:
 
 def _check_shape(args: InferArgs, number: int, want: Sequence[Dim]) -> None:
     shape = args.tensor(number).shape
-    if len(shape) != len(want) or any(
-        dims.same(a, b) is False for a, b in zip(shape, want, strict=True)
-    ):
-        args.fail(f"argument {number} has another shape", expected=tuple(want), found=shape)
+    rule = f"argument {number} has another shape"
+    args.agree_all(want, shape, rule, expected=tuple(want), found=shape)
 
 
 def _infer_lstm(args: InferArgs) -> Type:

@@ -191,8 +191,8 @@ def _infer_sequence(args: InferArgs) -> Type:
     rank = len(data.shape)
     checked_axis(args, args.attrs.seq_axis, rank)
     batch = checked_axis(args, args.attrs.batch_axis, rank)
-    if len(lengths.shape) != 1 or dims.same(lengths.shape[0], data.shape[batch]) is False:
-        args.fail("one length per batch entry", expected=data.shape[batch], found=lengths)
+    size, rule = data.shape[batch], "one length per batch entry"
+    args.agree_all([size], lengths.shape, rule, expected=size, found=lengths)
     return data
 
 

@@ -96,11 +96,11 @@ def _split(args: InferArgs, whole: Dim, parts: Sequence[Any]) -> list[Dim]:
         args.fail("-4 in newshape needs two numbers after it", found=parts)
     first, second = parts
     if first == -1:
-        return [whole // second, second]
-    if second == -1:
-        return [first, whole // first]
-    if dims.same(first * second, whole) is False:
-        args.fail("-4 in newshape splits a dim unevenly", expected=whole, found=f"{first}*{second}")
+        first = whole // second
+    elif second == -1:
+        second = whole // first
+    rule = "-4 in newshape splits a dim unevenly"
+    args.agree(whole, first * second, rule, expected=whole, found=f"{first}*{second}")
     return [first, second]
 
 
@@ -112,10 +112,11 @@ def _fill(
         if isinstance(given, int) and given == 0:
             args.fail("-1 cannot be inferred beside a dim of size 0", found=out)
         out[hole] = left // given
-        if isinstance(left, int) and isinstance(given, int) and left % given:
-            args.fail("newshape does not divide the data", expected=source, found=out)
-    elif dims.same(left, given) is False:
-        args.fail("element counts differ", expected=shape_text(source), found=shape_text(out))
+        rule = "newshape does not divide the data"
+        args.agree(left, out[hole] * given, rule, expected=source, found=out)
+    else:
+        shapes = {"expected": shape_text(source), "found": shape_text(out)}
+        args.agree(left, given, "element counts differ", **shapes)
 
 
 def strides_of(shape: Sequence[Extent]) -> list[Extent]:
@@ -240,8 +241,10 @@ def _infer_reshape_like(args: InferArgs) -> Type:
     rhs_end = len(like.shape) if a.rhs_end is None else a.rhs_end
     tail = data.shape[lhs_end:] if a.lhs_end is not None else ()
     out = (*head, *like.shape[a.rhs_begin : rhs_end], *tail)
-    if dims.same(dims.prod(data.shape), dims.prod(out)) is False:
-        args.fail("element counts differ", expected=shape_text(data.shape), found=shape_text(out))
+    args.agree(
+        dims.prod(data.shape), dims.prod(out), "element counts differ",
+        expected=shape_text(data.shape), found=shape_text(out),
+    )  # fmt: skip
     return TensorType(out, data.dtype)
 
 

@@ -160,8 +160,8 @@ define(
 def _infer_mask(args: InferArgs) -> Type:
     data, lengths = args.tensor(0), args.tensor(1)
     batch = 1 - checked_axis(args, args.attrs.axis, 2)
-    if len(lengths.shape) != 1 or dims.same(lengths.shape[0], data.shape[batch]) is False:
-        args.fail("one length per batch entry", expected=data.shape[batch], found=lengths)
+    size, rule = data.shape[batch], "one length per batch entry"
+    args.agree_all([size], lengths.shape, rule, expected=size, found=lengths)
     return data
 
 

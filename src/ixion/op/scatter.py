@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr, const
@@ -69,8 +68,8 @@ def _infer_elements(args: InferArgs) -> Type:
     ranks = {len(data.shape), len(indices.shape), len(updates.shape)}
     if len(ranks) != 1:
         args.fail("data, indices and updates have one rank", expected=len(data.shape), found=ranks)
-    if any(dims.same(a, b) is False for a, b in zip(indices.shape, updates.shape, strict=True)):
-        args.fail("indices and updates have one shape", expected=indices, found=updates)
+    rule = "indices and updates have one shape"
+    args.agree_all(indices.shape, updates.shape, rule, expected=indices, found=updates)
     return data
 
 
@@ -119,11 +118,8 @@ def _infer_nd(args: InferArgs) -> Type:
     if depth > len(data.shape):
         args.fail("indices are deeper than the data", expected=len(data.shape), found=depth)
     wanted = (*indices.shape[1:], *data.shape[depth:])
-    fits = len(wanted) == len(updates.shape)
-    if not fits or any(
-        dims.same(a, b) is False for a, b in zip(wanted, updates.shape, strict=True)
-    ):
-        args.fail("updates do not fit the places", expected=TensorType(wanted), found=updates)
+    rule = "updates do not fit the places"
+    args.agree_all(wanted, updates.shape, rule, expected=TensorType(wanted), found=updates)
     return data
 
 

@@ -130,8 +130,7 @@ def _squeezed(args: InferArgs, shape: Sequence[Dim], axis: Sequence[int] | None)
         return [d for d in shape if not (isinstance(d, int) and d == 1)]
     gone = checked_axes(args, axis, len(shape))
     for a in gone:
-        if dims.same(shape[a], 1) is False:
-            args.fail("only axes of size 1 can be squeezed", expected=1, found=shape[a])
+        args.agree(1, shape[a], "only axes of size 1 can be squeezed")
     return [d for i, d in enumerate(shape) if i not in gone]
 
 

@@ -17,7 +17,7 @@ from ixion.op.axes import checked_axes, static_sizes
 from ixion.op.call import call, known_ints
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, Reference, define
-from ixion.op.extent import NoLoopsError, extent, extents
+from ixion.op.extent import NoLoopsError, dims_of, extent, extents
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, choice, flag, shape
 from ixion.op.value import Value, is_concrete
@@ -42,14 +42,16 @@ class SliceLikeAttrs(Attrs):
 
 # Per axis: first position, number of positions, step.
 Cut = tuple[Dim, Dim, int]
+_INSIDE = "a slice must lie within its axis"
 
 
-def cut(size: Dim, begin: Any, end: Any, step: int) -> Cut:
+def cut(args: InferArgs, size: Dim, begin: Any, end: Any, step: int) -> Cut:
     """Numpy's slice of an axis.
 
-    With a symbolic size, a constant end and a start counted from the end are clamped; a constant
-    start and symbolic bounds are taken to lie within the axis, so that ``x[1:]`` has size n - 1 and
-    ``table[:n]`` size n.  A start beyond the end shows as a negative length.
+    With a symbolic size, a constant end and a start of more than 1 from the end are clamped as
+    numpy does; a constant start, one element, an end counted from the end and symbolic bounds are
+    taken to lie within the axis, so that ``x[1:]`` has size n - 1, ``x[:1]`` size 1 and
+    ``table[:n]`` size n.  What is taken so is guarded.
     """
     if all(isinstance(v, (int, np.integer)) for v in (size, begin, end)):
         window = range(*slice(int(begin), int(end), step).indices(int(size)))  # type: ignore[arg-type]
@@ -57,22 +59,55 @@ def cut(size: Dim, begin: Any, end: Any, step: int) -> Cut:
     if isinstance(size, dims.Any) and step == 1 and _is_whole(begin, end):
         return 0, size, step
     if step < 0:
-        return _backwards(size, begin, end, step)
-    first = _inside(size, begin)
-    if isinstance(begin, (int, np.integer)) and begin < 0:
-        first = dims.maximum(first, 0)
-    last = size if _far(end) else _inside(size, end, clamp=True)
+        return _backwards(args, size, begin, end, step)
+    first, last = _first(args, size, begin), _last(args, size, begin, end)
+    if step == 1 and _far(end) and _is_negative(begin):
+        # n - max(n - k, 0), said in the way that others compute it.
+        return first, dims.minimum(size, -int(begin)), step
+    args.at_most(first, last, _INSIDE)
     return first, (last - first + (step - 1)) // step, step
 
 
-def _backwards(size: Dim, begin: Any, end: Any, step: int) -> Cut:
-    first = size - 1 if _far(begin) else _inside(size, begin)
-    if isinstance(begin, (int, np.integer)):
+def _is_negative(bound: Any) -> bool:
+    return isinstance(bound, (int, np.integer)) and int(bound) < -1
+
+
+def _first(args: InferArgs, size: Dim, begin: Any) -> Dim:
+    first = _counted(size, begin)
+    if _is_negative(begin) or (isinstance(size, int) and _is_number(begin)):
+        return dims.minimum(dims.maximum(first, 0), size)
+    args.at_most(0, first, _INSIDE)
+    return first
+
+
+def _last(args: InferArgs, size: Dim, begin: Any, end: Any) -> Dim:
+    if _far(end):
+        return size
+    last = _counted(size, end)
+    one = isinstance(size, dims.SymExpr) and _is_number(begin) and _is_number(end)
+    if _is_number(end) and end >= 0 and not (one and end == begin + 1):
+        return dims.minimum(last, size)
+    if isinstance(size, int) and _is_number(end):
+        return dims.maximum(last, 0)
+    args.at_most(last, size, _INSIDE)
+    return last
+
+
+def _backwards(args: InferArgs, size: Dim, begin: Any, end: Any, step: int) -> Cut:
+    first = size - 1 if _far(begin) else _counted(size, begin)
+    if _is_number(begin):
         first = dims.minimum(first, size - 1)
-    last = _inside(size, end)
-    if isinstance(end, (int, np.integer)):
+    else:
+        args.at_most(first, size - 1, _INSIDE)
+    last = _counted(size, end)
+    if _is_number(end):
         last = -1 if end <= -FAR else dims.maximum(last, -1)
+    args.at_most(last, first, _INSIDE)
     return first, (first - last + (-step - 1)) // -step, step
+
+
+def _is_number(bound: Any) -> bool:
+    return isinstance(bound, (int, np.integer))
 
 
 def _is_whole(begin: Any, end: Any) -> bool:
@@ -84,13 +119,12 @@ def _far(bound: Any) -> bool:
     return isinstance(bound, (int, np.integer)) and int(bound) >= FAR
 
 
-def _inside(size: Dim, bound: Any, clamp: bool = False) -> Dim:
-    if isinstance(bound, (int, np.integer)):
-        if bound < 0:
-            return dims.maximum(size + int(bound), 0) if clamp else size + int(bound)
-        return dims.minimum(int(bound), size) if clamp else int(bound)
+def _counted(size: Dim, bound: Any) -> Dim:
+    """A bound as a position: a negative one, or one that is so for all sizes, from the end."""
+    if _is_number(bound):
+        return int(bound) if bound >= 0 else dims.add(size, int(bound))
     highest = dims.lower_bound(0 - bound)
-    return size + bound if highest is not None and highest > 0 else bound  # type: ignore[no-any-return]
+    return dims.add(size, bound) if highest is not None and highest > 0 else bound
 
 
 def _cuts(
@@ -109,7 +143,7 @@ def _cuts(
         stop = end[j]
         if mode == "size":
             stop = FAR if isinstance(stop, int) and stop < 0 else begin[j] + stop
-        out[a] = cut(shape[a], begin[j], stop, step)
+        out[a] = cut(args, shape[a], begin[j], stop, step)
     return out
 
 
@@ -164,12 +198,8 @@ def _read_cuts(x: te.Tensor, found: Sequence[Cut], out_type: Any) -> te.Tensor:
 
 
 def _compute(attrs: StridedSliceAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
-    """Positions need numbers: of a symbolic axis only a slice from the front has them."""
     x = ins[0]
-    shape = [d if isinstance(d, int) else dims.SymVar("?") for d in x.shape]
-    found = _static_cuts(InferArgs("strided_slice", ()), attrs, shape)
-    if any(not isinstance(first, int) for first, _, _ in found):
-        raise NoLoopsError("strided_slice: a start counted from the end of a symbolic axis")
+    found = _static_cuts(InferArgs("strided_slice", ()), attrs, dims_of(x.shape))
     return _read_cuts(x, found, out_type)
 
 
@@ -177,7 +207,9 @@ def _value(args: InferArgs, out: Type, reference: Reference | None) -> Value:
     value = args.value(0)
     if value is None or any(v is None for v in (args.attrs.begin, args.attrs.end)):
         return None
-    return _reference(args.attrs, (value,), out)
+    found = _static_cuts(args, args.attrs, value.shape)
+    known = all(isinstance(part, int) for one in found for part in one)
+    return apply_cuts(value, found) if known else None
 
 
 def _samples(draw: Draw) -> Sample:

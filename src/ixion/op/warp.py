@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ixion import te
-from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
@@ -60,11 +59,9 @@ def _infer_grid(args: InferArgs) -> Type:
     rank = len(attrs.layout)
     if len(data.shape) != rank or len(grid.shape) != rank:
         args.fail("data and grid have the layout's rank", expected=rank, found=f"{data}, {grid}")
-    if (
-        dims.same(grid.shape[1], rank - 2) is False
-        or dims.same(grid.shape[0], data.shape[0]) is False
-    ):
-        args.fail("the grid is (batch, axes, ...)", expected=(data.shape[0], rank - 2), found=grid)
+    wanted = (data.shape[0], rank - 2)
+    rule = "the grid is (batch, axes, ...)"
+    args.agree_all(wanted, grid.shape[:2], rule, expected=wanted, found=grid)
     return TensorType((*data.shape[:2], *grid.shape[2:]), data.dtype)
 
 

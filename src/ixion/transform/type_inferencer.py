@@ -13,10 +13,12 @@ Nothing recurses over expressions: scopes (let, function, if, match) are generat
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 from ixion.base.dtype import from_numpy
 from ixion.base.errors import IxionError, TypeInferenceError
+from ixion.base.guard import Guard
 from ixion.ir import (
     Call,
     Constant,
@@ -85,12 +87,14 @@ class TypeInferencer:
     """Types of the expressions of ``mod`` that have none, until they are written into the nodes.
 
     ``order`` lists them with operands before their users; ``types`` has their types by identity,
-    with holes while inference goes on.
+    with holes while inference goes on. With ``guards`` all expressions are visited, typed or not,
+    and the list takes what the relations assume of symbolic sizes.
     """
 
-    def __init__(self, mod: IRModule) -> None:
+    def __init__(self, mod: IRModule, guards: list[Guard] | None = None) -> None:
         self.mod = mod
-        self.solver = TypeSolver()
+        self.guards = guards
+        self.solver = TypeSolver(guards)
         self.order: list[Expr] = []
         self.types: dict[Expr, Type] = {}
         self.type_args: dict[Expr, tuple[Type, ...]] = {}
@@ -113,7 +117,7 @@ class TypeInferencer:
         """The type found for ``expr`` so far, resolved at its root only; None before its visit."""
         kind = self.types.get(expr)
         if kind is None:
-            kind = written_type(expr)
+            kind = written_type(expr) if self.guards is None else None
             if kind is not None:
                 self.types[expr] = kind
             return kind
@@ -257,12 +261,15 @@ class TypeInferencer:
             else:
                 kinds.append(kind)
         values: Any = ArgumentValues(self.values, call.args)
+        noted: list[Guard] | None = None if self.guards is None else []
         try:
-            found = infer(InferArgs(op.name, tuple(kinds), call.attrs, values))
+            found = infer(InferArgs(op.name, tuple(kinds), call.attrs, values, noted))
         except IxionError as error:
             if error.where is None:
                 error.where = place_of(call)
             raise
+        if noted and self.guards is not None:
+            self.guards.extend(replace(guard, span=call.span) for guard in noted)
         return Inferred(found) if isinstance(found, Type) else found
 
     def _settle(self, call: Call, out: Type, found: Inferred) -> None:
@@ -343,7 +350,7 @@ class TypeInferencer:
         func = self.mod[name]
         if not isinstance(func, Function):
             return self._outside(var)
-        written = written_type(func)
+        written = written_type(func) if self.guards is None else None
         if written is not None:
             self._globals[name] = written
             return written

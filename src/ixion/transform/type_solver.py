@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ixion.base.dim import Any as AnyDim
 from ixion.base.dim import Dim, same
 from ixion.base.errors import TypeInferenceError
+from ixion.base.guard import Guard
 from ixion.ir import (
     FuncType,
     IncompleteType,
@@ -110,10 +111,12 @@ class TypeSolver:
     """Holes, what fills them, and the relations waiting for them.
 
     Types are looked up by identity, because hashing one by structure walks all of it; whatever is
-    in a table is kept alive, so that an identity stays its owner's.
+    in a table is kept alive, so that an identity stays its owner's. ``guards`` takes the sizes that
+    were unified without proof.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, guards: list[Guard] | None = None) -> None:
+        self.guards = guards
         self._filled: dict[int, Type] = {}
         self._waiting: dict[int, list[Relation]] = {}
         self._ready: deque[Relation] = deque()
@@ -225,7 +228,7 @@ class TypeSolver:
         if isinstance(right, IncompleteType):
             return self._fill(right, left, where)
         if isinstance(left, TensorType) and isinstance(right, TensorType):
-            return _unify_tensors(left, right)
+            return self._unify_tensors(left, right, where)
         if isinstance(left, FuncType) and isinstance(right, FuncType):
             return self._unify_functions(left, right, where)
         if type(left) is not type(right):
@@ -237,6 +240,17 @@ class TypeSolver:
             return left if structural_equal(left, right) else None
         parts = self._unify_all(_parts(left), _parts(right), where)
         return None if parts is None else _with_parts(left, parts)
+
+    def _unify_tensors(
+        self, left: TensorType, right: TensorType, where: object
+    ) -> TensorType | None:
+        found = _unify_tensors(left, right)
+        if found is not None and self.guards is not None:
+            for a, b in zip(left.shape, right.shape, strict=True):
+                unknown = isinstance(a, AnyDim) or isinstance(b, AnyDim)
+                if not unknown and same(a, b) is None:
+                    self.guards.append(Guard("equal", a, b, "types must match", str(where or "")))
+        return found
 
     def _unify_all(
         self, left: Sequence[Type], right: Sequence[Type], where: object
