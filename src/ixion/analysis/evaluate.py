@@ -45,6 +45,7 @@ from ixion.ir import (
     Var,
 )
 from ixion.ir.op import get_attr_map
+from ixion.ir.sizes import bound_attrs, bound_type, match_sizes, type_symbols
 from ixion.ir.trampoline import run
 
 __all__ = ["Closure", "ConstructorValue", "RefValue", "call_op", "evaluate"]
@@ -80,16 +81,26 @@ class Closure:
 class _Frame:
     """One activation: values of its expressions and of the variables it can see.
 
-    ``uses`` counts how often each value is still needed, where that is kept track of.
+    ``uses`` counts how often each value is still needed, where that is kept track of. ``sizes`` has
+    the numbers behind symbolic sizes, found at the parameters.
     """
 
-    __slots__ = ("outer", "uses", "values")
+    __slots__ = ("outer", "sizes", "uses", "values")
 
     def __init__(self, outer: _Frame | None) -> None:
         self.outer = outer
+        self.sizes: dict[str, int] = {} if outer is None else outer.sizes
         # Keys are expressions: nodes compare by identity.
         self.values: dict[Expr, Any] = {}
         self.uses: Counter[Expr] | None = None
+
+    def enter(self, params: Sequence[Var], args: Sequence[Any]) -> None:
+        """Parameters get their values, and the symbols in their types numbers."""
+        for param, arg in zip(params, args, strict=True):
+            self.values[param] = arg
+            if type_symbols(param.type_annotation):
+                self.sizes = dict(self.sizes)
+                _read_sizes(param.type_annotation, arg, self.sizes)
 
     def used(self, operands: Sequence[Expr]) -> None:
         """An expression has its value: what it was computed from may be needed no more.
@@ -123,10 +134,11 @@ def evaluate(
     """The value of ``target``: an expression, a function applied to ``args``, or a module's main.
 
     ``args`` are numpy arrays (tuples of them for tuple parameters) in the order of the
-    parameters, or by parameter name. Results are arrays, tuples, closures, ``ConstructorValue``
-    or ``RefValue``. Operators need their types: ``target`` must have been type checked.
-    ``on_value`` sees each expression with its value as it is computed. Raises InputError for
-    wrong arguments, UnsupportedOpError for an operator without a reference.
+    parameters, or by parameter name; symbolic sizes take their numbers from them. Results are
+    arrays, tuples, closures, ``ConstructorValue`` or ``RefValue``. Operators need their types:
+    ``target`` must have been type checked. ``on_value`` sees each expression with its value as it
+    is computed. Raises InputError for wrong arguments, UnsupportedOpError for an operator without
+    a reference.
     """
     if isinstance(target, IRModule):
         module = target
@@ -138,7 +150,7 @@ def evaluate(
         return run(machine.region(root, _Frame(None)))
     frame = _Frame(None)
     frame.uses = use_counts(root.body)
-    frame.values.update(zip(root.params, _bound_args(root, args), strict=True))
+    frame.enter(root.params, _bound_args(root, args))
     return run(machine.region(root.body, frame))
 
 
@@ -152,6 +164,14 @@ def _bound_args(func: Function, args: Sequence[Any] | Mapping[str, Any]) -> list
     if len(args) != len(names):
         raise InputError("wrong number of arguments", expected=len(names), found=len(args))
     return [_as_value(arg, param) for arg, param in zip(args, func.params, strict=True)]
+
+
+def _read_sizes(kind: Type | None, value: Any, sizes: dict[str, int]) -> None:
+    if isinstance(kind, TensorType) and isinstance(value, np.ndarray):
+        match_sizes(kind.shape, value.shape, sizes)
+    elif isinstance(kind, TupleType) and isinstance(value, tuple):
+        for field, part in zip(kind.fields, value, strict=True):
+            _read_sizes(field, part, sizes)
 
 
 def _as_value(arg: Any, param: Var) -> Any:
@@ -187,8 +207,11 @@ def _as_tensor(arg: Any, kind: Type | None, param: Var) -> Any:
     return array
 
 
-def call_op(call: Call, args: Sequence[Any]) -> Any:
-    """Run one operator call's reference on argument values; tuple arguments are opened."""
+def call_op(call: Call, args: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Any:
+    """Run one operator call's reference on argument values; tuple arguments are opened.
+
+    ``sizes`` gives numbers to the symbols in the call's attributes and type.
+    """
     op = call.op
     assert isinstance(op, Op)
     reference = _REFERENCE.get(op)
@@ -197,13 +220,17 @@ def call_op(call: Call, args: Sequence[Any]) -> Any:
     flat: list[Array] = []
     for arg in args:
         flat.extend(arg) if isinstance(arg, tuple) else flat.append(arg)
+    attrs, kind = call.attrs, call.checked_type
+    if sizes:
+        kind = bound_type(kind, sizes)
+        attrs = None if attrs is None else bound_attrs(attrs, sizes)
     try:
-        result = reference(call.attrs, tuple(flat), call.checked_type)
+        result = reference(attrs, tuple(flat), kind)
     except IxionError as error:
         if error.where is None:
             error.where = f"call to {op.name}" + (f" at {call.span}" if call.span else "")
         raise
-    return _checked(result, call.checked_type)
+    return _checked(result, kind)
 
 
 def _checked(result: Any, kind: Type) -> Any:
@@ -234,8 +261,7 @@ class _Machine:
         if not isinstance(callee, Closure):
             raise InputError(f"a {type(callee).__name__} cannot be called")
         frame = _Frame(callee.frame)
-        for param, arg in zip(callee.func.params, args, strict=True):
-            frame.values[param] = arg
+        frame.enter(callee.func.params, args)
         return (yield self.region(callee.func.body, frame))
 
     def region(self, root: Expr, frame: _Frame) -> Step:
@@ -274,7 +300,7 @@ class _Machine:
         if isinstance(expr, Call):
             if not isinstance(expr.op, Op):
                 return _PENDING
-            return call_op(expr, [values[arg] for arg in expr.args])
+            return call_op(expr, [values[arg] for arg in expr.args], frame.sizes)
         if isinstance(expr, Constant):
             return expr.data
         if isinstance(expr, Tuple):

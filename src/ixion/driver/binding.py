@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ixion.base.dim import Any, SymVar
 from ixion.base.errors import InputError, did_you_mean
-from ixion.ir import IRModule, TensorType, Var, bind
+from ixion.ir import Call, Expr, IRModule, TensorType, Var, bind, rewrite
+from ixion.ir.sizes import attrs_symbols, bound_attrs, match_sizes
 from ixion.op.typed import tensor_type
 from ixion.transform.infer_type import InferType
 
@@ -26,16 +27,18 @@ def bind_inputs(module: IRModule, shapes: Mapping[str, Sequence[int]]) -> IRModu
             )  # fmt: skip
     fresh = [_shaped(p, shapes.get(p.name_hint)) for p in function.params]
     mapping = {old: new for old, new in zip(function.params, fresh, strict=True) if old is not new}
-    return _rebound(module, mapping, fresh) if mapping else module
+    if not mapping:
+        return module
+    body = _with_sizes(bind(function.body, mapping), _sizes(function.params, fresh))
+    return _with_main(module, fresh, body)
 
 
-def _rebound(module: IRModule, mapping: dict[Var, Var], fresh: Sequence[Var]) -> IRModule:
-    """The module whose ``main`` has other parameters, types inferred anew."""
+def _with_main(module: IRModule, params: Sequence[Var], body: Expr) -> IRModule:
+    """The module with another ``main``, types inferred anew."""
     function = module["main"]
-    body = bind(function.body, mapping)
     result = module.clone()
     var = module.get_global_var("main")
-    result.update_func(var, function.copy(params=tuple(fresh), body=body, ret_type=None))
+    result.update_func(var, function.copy(params=tuple(params), body=body, ret_type=None))
     return InferType()(result)
 
 
@@ -44,7 +47,7 @@ def name_open_sizes(module: IRModule) -> IRModule:
     function = module["main"]
     fresh = [_with_symbols(p) for p in function.params]
     mapping = {old: new for old, new in zip(function.params, fresh, strict=True) if old is not new}
-    return _rebound(module, mapping, fresh) if mapping else module
+    return _with_main(module, fresh, bind(function.body, mapping)) if mapping else module
 
 
 def _with_symbols(param: Var) -> Var:
@@ -56,6 +59,29 @@ def _with_symbols(param: Var) -> Var:
         for axis, d in enumerate(kind.shape)
     )
     return Var(param.name_hint, TensorType(shape, kind.dtype))
+
+
+def _sizes(old: Sequence[Var], new: Sequence[Var]) -> dict[str, int]:
+    """What the new shapes say about symbols of the old ones."""
+    values: dict[str, int] = {}
+    for before, after in zip(old, new, strict=True):
+        if before is not after:
+            kind = after.type_annotation
+            assert isinstance(kind, TensorType)
+            match_sizes(tensor_type(before).shape, kind.concrete_shape, values)
+    return values
+
+
+def _with_sizes(body: Expr, values: Mapping[str, int]) -> Expr:
+    """``body`` with numbers for symbols in the attributes of its calls."""
+
+    def settled(old: Expr, new: Expr) -> Expr:
+        if not isinstance(new, Call) or not attrs_symbols(new.attrs):
+            return new
+        assert new.attrs is not None
+        return new.copy(attrs=bound_attrs(new.attrs, values))
+
+    return rewrite(body, settled) if values else body
 
 
 def _shaped(param: Var, shape: Sequence[int] | None) -> Var:

@@ -19,7 +19,9 @@ from ixion.base.errors import IxionError, ModelFormatError
 from ixion.base.span import Span
 from ixion.frontend.term import Array, Term, at_most
 from ixion.ir import Call, Expr, Op, Tuple, TupleGetItem, TupleType, Type
+from ixion.ir.sizes import attrs_symbols
 from ixion.op.define import InferArgs
+from ixion.op.value import as_objects, is_concrete, is_settled
 
 #: Calls on constants fold while no array has more elements: shape arithmetic, not weights.
 _FOLD_LIMIT = 1 << 16
@@ -53,6 +55,13 @@ class Emitter:
         at_most(_MOST_ELEMENTS, math.prod(shape), "elements of a constant")
         return Term.constant(np.full(tuple(shape), value, dtypes.to_numpy(dtype)))
 
+    def sizes(self, value: Any, dtype: str = "int64") -> Term:
+        """A small integer tensor of a known value, a constant unless a size in it is a symbol."""
+        array = as_objects(value)
+        if is_concrete(array):
+            return self.constant(array, dtype)
+        return self.call("sizes", values=array.reshape(-1).tolist(), shape=array.shape, dtype=dtype)
+
     def call(self, name: str, *args: Argument, **attrs: Any) -> Term:
         """A call of operator `name`.
 
@@ -81,6 +90,8 @@ class Emitter:
         kind = term.type
         assert isinstance(kind, TupleType)
         value = term.value[index] if isinstance(term.value, tuple) else None
+        if is_settled(value):
+            return self.sizes(value, kind.fields[index].dtype)  # type: ignore[attr-defined]
         got = TupleGetItem(term.expr, index, span=self.span)
         return Term(_with_type(got, kind.fields[index]), kind.fields[index], value)
 
@@ -122,8 +133,8 @@ class Emitter:
             raise ModelFormatError(
                 f"the type of {operator.name} cannot be inferred", where=self.span
             )
-        if isinstance(found.value, np.ndarray) and found.value.dtype != object:
-            return self.constant(found.value, found.type.dtype)
+        if is_settled(found.value) and operator.name != "sizes":
+            return self.sizes(found.value, found.type.dtype)
         folded = _fold(operator, call.attrs, parts, found.type)
         if folded is not None:
             return folded
@@ -175,7 +186,7 @@ def _value(part: Term | list[Term]) -> Any:
 
 def _fold(operator: Op, attrs: Any, parts: list[Term | list[Term]], kind: Type) -> Term | None:
     terms = [term for part in parts for term in (part if isinstance(part, list) else [part])]
-    if not all(term.known and term.size <= _FOLD_LIMIT for term in terms):
+    if not all(term.known and term.size <= _FOLD_LIMIT for term in terms) or attrs_symbols(attrs):
         return None
     reference = operator.get_attr("FReference")
     if reference is None or not _small(kind):

@@ -64,8 +64,8 @@ def is_key(name: str) -> bool:
 class ValuePrinter:
     """Prints attribute values; what has no literal goes to ``meta``.
 
-    Without ``show_meta`` nested attributes, maps and global variables are shown in place, for
-    reading only.
+    Without ``show_meta`` nested attributes, maps, global variables and symbolic sizes are shown in
+    place, for reading only.
     """
 
     def __init__(self, meta: MetaTable, show_meta: bool) -> None:
@@ -96,6 +96,8 @@ class ValuePrinter:
         if isinstance(value, AnyDim):
             return "?"
         if isinstance(value, SymExpr):
+            if not self.show_meta:
+                return str(value)
             key = "tir.SizeVar" if _SYMBOL.fullmatch(str(value)) else "tir.PrimExpr"
             return self.meta.reference(key, value)
         if not self.show_meta:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ixion.base.dim import SymExpr
+
 Array = np.ndarray[Any, Any]
 Value = Any
 
@@ -42,6 +44,14 @@ def _from_nested(value: Value) -> Array:
 def is_concrete(value: Array) -> bool:
     """Whether every element is a plain number."""
     return all(isinstance(v, (bool, int, np.integer)) for v in value.ravel())
+
+
+def is_settled(value: Value) -> bool:
+    """Whether every element is a number or a symbolic size, and none is unknown."""
+    kinds = (bool, int, np.integer, np.bool_, SymExpr)
+    return isinstance(value, np.ndarray) and (
+        value.dtype != object or all(isinstance(v, kinds) for v in value.ravel())
+    )
 
 
 def settle(value: Value) -> Value:

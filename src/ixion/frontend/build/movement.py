@@ -13,8 +13,9 @@ from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.emitter import Emitter, Number
 from ixion.frontend.term import Array, Term, at_most, static
+from ixion.op.slice import FAR
 
-#: Slice bounds beyond any size: foreign formats write "to the end" as a huge number.
+#: A slice bound beyond any size.
 _FAR = 1 << 62
 _BLOCK = 256
 _MOST_PARTS = 1 << 16
@@ -127,30 +128,43 @@ def slices(
     emit: Emitter,
     x: Term,
     axes: Sequence[int],
-    begins: Sequence[int],
-    ends: Sequence[int],
+    begins: Sequence[Dim],
+    ends: Sequence[Dim],
     steps: Sequence[int] | None = None,
 ) -> Term:
-    """As numpy's `x[begin:end:step]` along `axes`; x itself if nothing is cut."""
+    """As numpy's `x[begin:end:step]` along `axes`; x itself if nothing is cut.
+
+    Symbolic bounds are taken to lie within the axis, which the type relation guards.
+    """
     strides = list(steps or [1] * len(axes))
-    chosen = []
+    chosen: list[tuple[int, Dim, Dim, int]] = []
     for axis, first, last, step in zip(axes, begins, ends, strides, strict=True):
         if step == 0:
             raise ModelFormatError("a slice with step 0")
-        size = x.shape[axis]
-        begin, end = _bounds(size, first, last, step) if isinstance(size, int) else (first, last)
-        if not (isinstance(size, int) and step == 1 and begin == 0 and end >= size):
+        begin, end = _bounds(x.shape[axis], first, last, step)
+        if not _is_whole(x.shape[axis], begin, end, step):
             chosen.append((axis % x.rank, begin, end, step))
     if not chosen:
         return x
-    chosen.sort()
+    chosen.sort(key=lambda one: one[0])
     names = ("axes", "begin", "end", "strides")
     columns: dict[str, Any] = dict(zip(names, zip(*chosen, strict=True), strict=True))
     return emit.call("strided_slice", x, slice_mode="end", **columns)
 
 
-def _bounds(size: int, begin: int, end: int, step: int) -> tuple[int, int]:
-    """Bounds as numbers that need no clamping; "before the first" is one less than -size."""
+def _is_whole(size: Dim, begin: Dim, end: Dim, step: int) -> bool:
+    if step != 1 or not (isinstance(begin, int) and begin == 0):
+        return False
+    beyond = isinstance(end, int) and end >= (size if isinstance(size, int) else FAR)
+    return beyond or bool(dims.same(size, end))
+
+
+def _bounds(size: Dim, begin: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """Bounds as numbers that need no clamping where all are known; "before the first" is one less
+    than -size.
+    """
+    if not (isinstance(size, int) and isinstance(begin, int) and isinstance(end, int)):
+        return begin, end
     first, last, _ = slice(begin, end, step).indices(size)
     if step > 0:
         return first, max(first, last)
@@ -257,7 +271,17 @@ def take(emit: Emitter, x: Term, indices: Term, axis: int) -> Term:
     The shape is that of x with the axis replaced by the shape of the indices.
     """
     axis %= x.rank
+    place = indices.ints() if indices.size == 1 else None
+    if place is not None and not isinstance(x.shape[axis], int):
+        # One place on an axis of symbolic size: a slice, whose bounds are guarded.
+        return _one_place(emit, x, axis, place[0], indices.rank)
     return emit.call("take", x, wrapped(emit, indices, x.shape[axis]), axis=axis, mode="fast")
+
+
+def _one_place(emit: Emitter, x: Term, axis: int, place: int, rank: int) -> Term:
+    shape = x.shape
+    picked = select(emit, x, axis, place)
+    return reshape(emit, picked, (*shape[:axis], *[1] * rank, *shape[axis + 1 :]))
 
 
 def wrapped(emit: Emitter, indices: Term, size: Dim) -> Term:
@@ -272,15 +296,16 @@ def wrapped(emit: Emitter, indices: Term, size: Dim) -> Term:
         if known.size and not (-size <= int(known.min()) and int(known.max()) < size):
             raise ModelFormatError(f"an index is outside the axis of size {size}")
         return Term.constant(np.where(known < 0, known + size, known).astype(known.dtype))
-    if not isinstance(size, int):
-        if known is not None and known.size and int(known.min()) >= 0:
-            return indices
+    if known is not None and known.size and int(known.min()) >= 0:
+        return indices
+    if isinstance(size, dims.Any):
         raise ModelFormatError(
             "negative indices into an axis of unknown size",
             hint="give the input's shape: load(path, shapes={name: shape})",
         )
     negative = emit.call("less", indices, 0)
-    return emit.call("where", negative, emit.call("add", indices, size), indices)
+    whole = emit.sizes(size, indices.dtype)
+    return emit.call("where", negative, emit.call("add", indices, whole), indices)
 
 
 def count(shape: Sequence[Dim]) -> int:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
@@ -95,16 +92,7 @@ def slice_by_inputs(site: Site) -> Term:
     steps = site.ints(4, "steps") if site.optional(4) is not None else [1] * len(begins)
     if len({len(begins), len(ends), len(axes), len(steps)}) != 1:
         raise ModelFormatError("starts, ends, axes and steps of different lengths")
-    bounds = [_settled(x.shape[axis], begin) for axis, begin in zip(axes, begins, strict=True)]
-    stops = [_settled(x.shape[axis], end) for axis, end in zip(axes, ends, strict=True)]
-    return movement.slices(site.emit, x, axes, bounds, stops, steps)
-
-
-def _settled(size: Dim, bound: Any) -> int:
-    """A symbolic bound that equals the axis' size means its end."""
-    if dims.same(size, bound) and not isinstance(bound, int):
-        return 1 << 62
-    return static(bound)
+    return movement.slices(site.emit, x, axes, begins, ends, steps)
 
 
 @converts("Pad")

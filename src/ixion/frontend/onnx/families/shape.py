@@ -6,11 +6,10 @@ import numpy as np
 
 from ixion.base import dim as dims
 from ixion.base.errors import ModelFormatError
-from ixion.frontend.build.movement import broadcast_to, reshape
+from ixion.frontend.build.movement import broadcast_to, narrow, reshape
 from ixion.frontend.onnx.convert import Site, converts, dtype_of
 from ixion.frontend.onnx.model import SparseTensor
 from ixion.frontend.term import Term, at_most, static
-from ixion.ir import TensorType
 
 _CONSTANTS = {
     "value_float": "float32", "value_floats": "float32", "value_int": "int64", "value_ints": "int64"
@@ -41,28 +40,15 @@ def shape(site: Site) -> Term:
     x = site.input(0)
     start, stop = site.attr("start", 0), site.attr("end", x.rank)
     chosen = x.shape[slice(start, stop)]
-    if all(isinstance(dim, int) for dim in chosen):
-        return site.emit.constant(np.array(chosen, np.int64))
-    value = np.empty(len(chosen), object)
-    value[:] = chosen
-    whole = site.call("shape_of", x, dtype="int64")
-    if len(chosen) == x.rank:
-        return Term(whole.expr, whole.type, value)
+    if not any(isinstance(dim, dims.Any) for dim in chosen):
+        return site.emit.sizes(chosen)
     first, last, _ = slice(start, stop).indices(x.rank)
-    part = site.call("strided_slice", whole, begin=(first,), end=(last,), strides=(1,), axes=(0,))
-    return Term(part.expr, part.type, value)
+    return narrow(site.emit, site.call("shape_of", x, dtype="int64"), 0, first, last)
 
 
 @converts("Size")
 def size(site: Site) -> Term:
-    x = site.input(0)
-    total = dims.prod(x.shape)
-    if isinstance(total, int):
-        return site.emit.constant(total, "int64")
-    made = site.call("ndarray_size", x, dtype="int64")
-    value = np.empty((), object)
-    value[()] = total
-    return Term(made.expr, made.type, value)
+    return site.call("ndarray_size", site.input(0), dtype="int64")
 
 
 @converts("ConstantOfShape")
@@ -84,23 +70,11 @@ def range_(site: Site) -> Term:
     if all(bound is not None for bound in bounds):
         first, last, by = (np.asarray(bound).reshape(-1)[0].item() for bound in bounds)
         return site.emit.arange(first, last, by, start.dtype)
-    made = site.call(
+    return site.call(
         "arange",
         start, stop, step,
         start=start.expr, stop=stop.expr, step=step.expr, dtype=start.dtype,
     )  # fmt: skip
-    length = _length(start, stop, step)
-    if length is None:
-        return made
-    return Term(made.expr, TensorType((length,), start.dtype))
-
-
-def _length(start: Term, stop: Term, step: Term) -> dims.Dim | None:
-    values = [term.dims() for term in (start, stop, step)]
-    if any(value is None for value in values):
-        return None
-    first, last, by = (value[0] for value in values if value is not None)
-    return dims.ceil_div(dims.add(last, dims.multiply(-1, first)), by)
 
 
 @converts("EyeLike")
