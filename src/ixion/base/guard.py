@@ -53,13 +53,16 @@ class Guard:
     def failure(self, values: Mapping[str, int]) -> InputError:
         """The error for symbol values that do not fit: it names the sizes and the operator."""
         sizes = ", ".join(f"{name} = {values[name]}" for name in sorted(self.symbols()))
-        place = f"{self.op} at {self.span}" if self.span is not None else self.op
         return InputError(
             f"the model cannot run with {sizes}: {self.what}",
-            where=place or None,
+            where=self.place() or None,
             expected=f"{self.left} {_WORDS[self.kind]} {self.right}",
             found=f"{_shown(self.left, values)} and {_shown(self.right, values)}",
         )
+
+    def place(self) -> str:
+        """The operator and where in the model it is."""
+        return f"{self.op} at {self.span}" if self.span is not None else self.op
 
     def check(self, values: Mapping[str, int]) -> None:
         """Raises ``failure`` unless it holds."""

@@ -159,7 +159,7 @@ def _from_module(
         with _paused_collection():
             # An open module is wanted again where it has no compiled form for all sizes.
             consume = path is not None and not options.verify and not is_open
-            outline = build(_named(module), options, consume=consume)
+            outline = build(_named(module) if is_open else module, options, consume=consume)
             program = outline if is_open else outline.program({})
     except CodegenError:
         if not is_open:
@@ -236,9 +236,11 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Outl
     from ixion.driver.compile_workers import dismiss, start_ahead
     from ixion.lower.assemble import assemble
     from ixion.runtime.arena import give_back
+    from ixion.transform.guards import guards_of
     from ixion.transform.verify import VerifyInstrument
 
     instruments = [VerifyInstrument()] if options.verify else []
+    guards = guards_of(module) if any_symbols(module) else []
     for _, after in pipeline.run(
         module, pipeline.COMPILED, options.target, options.opt_level, instruments
     ):
@@ -250,7 +252,9 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Outl
     try:
         if consume:  # weights that passes replaced are free, but still the process's
             give_back()
-        assembled = assemble(function, options.target, *names, consume=consume)
+        assembled = assemble(
+            function, options.target, *names, consume=consume, guards=guards
+        )
         outline, kernels = assembled.outline, assembled.kernels
         del assembled, module, function, after  # so that kernels can go one by one
         outline.objects = objects_of(kernels, options.target)
@@ -258,6 +262,11 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Outl
         dismiss()
     give_back()
     return outline
+
+
+def any_symbols(module: IRModule) -> bool:
+    """Whether an input of the module has a size that is known at run time only."""
+    return any(not _is_static(_sizes(p)) for p in module["main"].params)
 
 
 def interface(module: IRModule, function: Function) -> tuple[list[TensorSpec], list[TensorSpec]]:

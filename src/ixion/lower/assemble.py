@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ixion.base.dim import Dim, add
+from ixion.base.guard import Guard
 from ixion.base.target import Target
 from ixion.ir import Call, Function
 from ixion.kernel.sizes import dim_of
@@ -16,7 +17,7 @@ from ixion.lower.lower import Lowering, PlannedStep
 from ixion.lower.overlap import spread_lifetimes
 from ixion.lower.storage import Storage, Value
 from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name
-from ixion.runtime.outline import Guard, Outline, OutlineStep, RoomSpec
+from ixion.runtime.outline import Outline, OutlineStep, RoomSpec
 from ixion.runtime.program import HostStep, TensorSpec
 from ixion.te.stmt import Kernel
 from ixion.te.text import kernel_key

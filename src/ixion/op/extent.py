@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import operator
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ixion import te
@@ -15,7 +12,7 @@ from ixion.te.expr import Binary, Const, Intrinsic, Size, size
 from ixion.te.tensor import Extent
 
 if TYPE_CHECKING:
-    from ixion.base.dim import Dim
+    from ixion.base.dim import Dim, SymExpr
 
 __all__ = [
     "Extent", "NoLoopsError", "dim_of", "dims_of", "extent", "extents", "index", "same_extent",
@@ -25,16 +22,6 @@ __all__ = [
 
 class NoLoopsError(IxionError, ValueError):
     """A compute that has no loops for these attributes or sizes: the op runs as a host step."""
-
-
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_CALLS = {"max": te.maximum, "min": te.minimum}
 
 
 def size_var(name: str) -> Size:
@@ -48,31 +35,40 @@ def extent(dim: Dim) -> Extent:
         return dim
     if isinstance(dim, dims.Any):
         raise NoLoopsError("a size that is unknown until run time has no loop extent")
-    return _from_text(str(dim))
+    found = _MADE.get(dim)
+    if found is None:
+        found = _MADE[dim] = _converted(dim)
+    return found
 
 
-@lru_cache(maxsize=4096)
-def _from_text(text: str) -> te.Expr:
-    converted: te.Expr = _convert(ast.parse(text, mode="eval").body)
-    return converted
+# Names of dims come from model files, and a program has few of them.
+_MADE: dict[Dim, te.Expr] = {}
 
 
-def _convert(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=int(value)):
-            return te.const(value, "int64")
-        case ast.Name(id=name):
-            return size_var(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_convert(operand)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](_convert(left), _convert(right))
-        case ast.Call(func=ast.Name(id=kind), args=args):
-            out = _convert(args[0])
-            for one in args[1:]:
-                out = _CALLS[kind](out, _convert(one))
-            return out
-    raise ValueError(f"not a dim: {ast.unparse(node)}")
+def _converted(dim: SymExpr) -> te.Expr:
+    total: Extent | None = None
+    for monomial, factor in dims.terms_of(dim).items():
+        part: Extent = 1
+        for atom, power in monomial:
+            for _ in range(power):
+                part = _atom(atom) if is_one(part) else part * _atom(atom)
+        part = part if factor == 1 else part * factor
+        total = part if total is None else total + part
+    return index(0 if total is None else total)
+
+
+def _atom(atom: dims.Atom) -> te.Expr:
+    if atom.kind == "var":
+        return size_var(str(atom.args[0]))
+    first, *rest = (index(extent(part)) for part in atom.dims())
+    for other in rest:
+        first = _ATOMS[atom.kind](first, other)
+    return first
+
+
+_ATOMS: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "floordiv": lambda a, b: a // b, "max": te.maximum, "min": te.minimum,
+}  # fmt: skip
 
 
 _BACK: dict[str, Callable[[Dim, Dim], Dim]] = {

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
+from ixion.base.guard import Guard
 from ixion.runtime.barriers import Touch, needed_barriers
 from ixion.runtime.memory import Room, plan
 from ixion.runtime.program import (
@@ -73,16 +74,6 @@ class OutlineStep:
     target: int = -1
     counter: int = 0
     width: int = 8
-
-
-@dataclass
-class Guard:
-    """Two dims that must be equal; ``where`` names the node and ``what`` says what needs it."""
-
-    left: Dim
-    right: Dim
-    where: str
-    what: str
 
 
 @dataclass
@@ -227,7 +218,15 @@ class _Builder:
 
     def _host(self, host: HostStep) -> HostStep:
         inputs = tuple(self._spec(s) for s in host.inputs)
-        return replace(host, inputs=inputs, outputs=tuple(self._spec(s) for s in host.outputs))
+        outputs = tuple(self._spec(s) for s in host.outputs)
+        attrs = {name: self._attr(value) for name, value in host.attrs.items()}
+        return replace(host, attrs=attrs, inputs=inputs, outputs=outputs)
+
+    def _attr(self, value: Any) -> Any:
+        """An attribute with numbers for dims."""
+        if isinstance(value, (list, tuple)):
+            return [self._attr(one) for one in value]
+        return self.value(value) if isinstance(value, dims.SymExpr) else value
 
 
 def _positions(kept: Sequence[int], total: int) -> Callable[[int], int]:

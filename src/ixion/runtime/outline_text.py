@@ -8,7 +8,8 @@ from typing import Any
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import CodegenError
-from ixion.runtime.outline import Guard, Outline, OutlineStep, RoomSpec
+from ixion.base.guard import Guard
+from ixion.runtime.outline import Outline, OutlineStep, RoomSpec
 from ixion.runtime.program import HostStep, StateSpec, TensorSpec
 
 _PLAIN = OutlineStep()
@@ -23,12 +24,14 @@ def encode_outline(outline: Outline) -> dict[str, Any]:
         "inputs": [_spec(s) for s in outline.inputs],
         "outputs": [_spec(s) for s in outline.outputs],
         "hosts": [
-            [h.op, h.attrs, [_spec(s) for s in h.inputs], [_spec(s) for s in h.outputs]]
+            [h.op, _attr(h.attrs), [_spec(s) for s in h.inputs], [_spec(s) for s in h.outputs]]
             for h in outline.hosts
         ],
         "states": [asdict(s) for s in outline.states],
         "output_rooms": outline.output_rooms,
-        "guards": [[_text(g.left), _text(g.right), g.where, g.what] for g in outline.guards],
+        "guards": [
+            [g.kind, _text(g.left), _text(g.right), g.what, g.place()] for g in outline.guards
+        ],
         "meta": outline.meta,
     }
 
@@ -49,7 +52,9 @@ def decode_outline(row: dict[str, Any], objects: list[bytes], constants: list[An
         hosts=[_read_host(r) for r in row["hosts"]],
         states=[StateSpec(**{**r, "shape": tuple(r["shape"])}) for r in row["states"]],
         output_rooms=[int(n) for n in row["output_rooms"]],
-        guards=[Guard(_dim(a), _dim(b), where, what) for a, b, where, what in row["guards"]],
+        guards=[
+            Guard(kind, _dim(a), _dim(b), what, place) for kind, a, b, what, place in row["guards"]
+        ],
         meta=row["meta"],
     )
     _check(outline)
@@ -120,8 +125,27 @@ def _read_step(row: dict[str, Any]) -> OutlineStep:
 def _read_host(row: list[Any]) -> HostStep:
     op, attrs, inputs, outputs = row
     return HostStep(
-        op, attrs, tuple(_read_spec(s) for s in inputs), tuple(_read_spec(s) for s in outputs)
+        op, _read_attrs(attrs), tuple(map(_read_spec, inputs)), tuple(map(_read_spec, outputs))
     )
+
+
+def _attr(value: Any) -> Any:
+    """An attribute; a dim as an object of its text."""
+    if isinstance(value, dict):
+        return {name: _attr(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_attr(one) for one in value]
+    return {"dim": str(value)} if isinstance(value, dims.SymExpr) else value
+
+
+def _read_attrs(attrs: dict[str, Any]) -> dict[str, Any]:
+    return {name: _read_attr(value) for name, value in attrs.items()}
+
+
+def _read_attr(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read_attr(one) for one in value]
+    return dims.parse(value["dim"]) if isinstance(value, dict) else value
 
 
 def _check(outline: Outline) -> None:

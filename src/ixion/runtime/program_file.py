@@ -74,7 +74,7 @@ def save_program(program: Program | Outline, path: str | Path) -> None:
 
 
 def load_program(path: str | Path, verify: bool = False) -> Program | Outline:
-    """Read a program or outline whose constants are views of the mapped file; `verify` checks them too.
+    """Read a program or outline; constants are views of the mapped file, `verify` checks them too.
 
     Raises CacheError for a file that is missing, truncated, altered or of another version.
     """

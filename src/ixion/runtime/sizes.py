@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ixion.base import dim as dims
 from ixion.base.dim import Dim, SymExpr, SymVar
 from ixion.base.errors import InputError
-from ixion.runtime.outline import Guard
+from ixion.base.guard import Guard
 from ixion.runtime.program import TensorSpec
 
 Shapes = Sequence[tuple[int, ...]]
@@ -33,7 +33,7 @@ def sizes_of(
     _solve(specs, shapes, sizes, sources)
     _check(specs, shapes, sizes, sources)
     for guard in guards:
-        _check_guard(guard, sizes)
+        guard.check(sizes)
     return sizes
 
 
@@ -86,22 +86,6 @@ def _check(
                 f"input '{spec.name}' has the wrong size on axis {axis}",
                 expected=f"{dim} = {wanted} ({named})", found=size,
             )  # fmt: skip
-
-
-def _check_guard(guard: Guard, sizes: dict[str, int]) -> None:
-    left, right = dims.evaluate(guard.left, sizes), dims.evaluate(guard.right, sizes)
-    if left == right:
-        return
-    names = sorted(dims.free_vars(guard.left) | dims.free_vars(guard.right))
-    raise InputError(
-        guard.what, where=guard.where,
-        expected=f"{_shown(guard.left, left)} equal to {_shown(guard.right, right)}",
-        found=", ".join(f"{n} = {sizes[n]}" for n in names),
-    )  # fmt: skip
-
-
-def _shown(dim: Dim, value: int) -> str:
-    return str(dim) if isinstance(dim, int) else f"{dim} (= {value})"
 
 
 def _misfit(spec: TensorSpec, shape: tuple[int, ...], what: str) -> InputError:
