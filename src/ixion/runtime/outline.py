@@ -8,7 +8,7 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from ixion.runtime.program import (
     is_settled,
     settled,
 )
+from ixion.runtime.size_table import SizeTable
 
 
 @dataclass(frozen=True)
@@ -94,11 +95,35 @@ class Outline:
     output_rooms: list[int] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
+    _table: SizeTable | None = field(default=None, repr=False)
 
     @property
     def is_open(self) -> bool:
         """Whether a size is known at run time only."""
         return any(not isinstance(d, int) for spec in self.inputs for d in spec.shape)
+
+    def size_table(self) -> SizeTable:
+        """Every dim of the outline, ready to be evaluated."""
+        if self._table is None:
+            self._table = SizeTable()
+            for dim in self._dims():
+                if not isinstance(dim, int):
+                    self._table.add(dim)
+        return self._table
+
+    def _dims(self) -> Iterator[Dim]:
+        for room in self.rooms:
+            yield from (room.nbytes, room.at)
+        for step in self.steps:
+            yield from (step.tasks, step.scratch, step.products, step.moved, *step.scalars)
+            if step.when is not None:
+                yield step.when[0]
+        specs = [*self.inputs, *self.outputs]
+        for host in self.hosts:
+            specs += [*host.inputs, *host.outputs]
+            yield from _attr_dims(host.attrs)
+        for spec in specs:
+            yield from spec.shape
 
     def settle(self) -> None:
         """Moves the constants into one block (see ``Program.settle``)."""
@@ -122,24 +147,30 @@ class Outline:
         return _Builder(self, sizes).program()
 
 
+def _attr_dims(value: Any) -> Iterator[Dim]:
+    """Dims among the values of attributes."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, dict):
+            stack.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            stack.extend(one)
+        elif isinstance(one, dims.SymExpr):
+            yield one
+
+
 class _Builder:
     def __init__(self, outline: Outline, sizes: Mapping[str, int]) -> None:
-        self.outline, self.sizes = outline, sizes
+        self.outline, self.table = outline, outline.size_table()
+        self.values = self.table.values(sizes)
         # Memory is taken as if no size were 0: what is not there may still be looked at.
-        self.roomy = {name: max(size, 1) for name, size in sizes.items()}
-        self._known: dict[Dim, int] = {}
+        empty = any(size == 0 for size in sizes.values())
+        roomy = {name: max(size, 1) for name, size in sizes.items()}
+        self.roomy = self.table.values(roomy) if empty else self.values
 
     def value(self, dim: Dim) -> int:
-        if isinstance(dim, int):
-            return dim
-        found = self._known.get(dim)
-        if found is None:
-            try:
-                found = dims.evaluate(dim, self.sizes)
-            except ZeroDivisionError:  # work cut into pieces of nothing
-                found = 0
-            self._known[dim] = found
-        return found
+        return dim if isinstance(dim, int) else self.values[self.table.add(dim)]
 
     def program(self) -> tuple[Program, list[Room]]:
         outline = self.outline
@@ -166,9 +197,8 @@ class _Builder:
         rooms: list[Room] = []
         for spec in self.outline.rooms:
             nbytes = spec.nbytes
-            if not isinstance(nbytes, int):
-                nbytes = dims.evaluate(nbytes, self.roomy)
-            rooms.append(Room(spec.kind, nbytes, spec.index, spec.first, spec.last))
+            size = nbytes if isinstance(nbytes, int) else self.roomy[self.table.add(nbytes)]
+            rooms.append(Room(spec.kind, size, spec.index, spec.first, spec.last))
         for room, spec in zip(rooms, self.outline.rooms, strict=True):
             if spec.parent >= 0:
                 room.parent, room.at = rooms[spec.parent], self.value(spec.at)
