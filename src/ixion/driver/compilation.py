@@ -30,6 +30,7 @@ from ixion.runtime.program import Program, TensorSpec
 if TYPE_CHECKING:
     from ixion.ir import Function, IRModule
     from ixion.runtime.outline import Outline
+    from ixion.runtime.session import Carried
 
 ALIKE = 3  # formed kernels that are equal, about: their code is made once
 Model = Any  # a path, a function, or an IRModule
@@ -68,13 +69,16 @@ def compile(  # noqa: A001 - the verb every user expects
     executor: str = "compiled",
     verify: bool = False,
     inputs: Shapes | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Executable:
     """A model (path, module or function) ready to run.
 
     ``target``: native, avx512, avx2, generic.  ``opt_level``: 0 to 3.  ``threads``: at most so
     many (default: the cores this process may use).  ``executor``: ``compiled``, or ``reference``
     for the numpy interpreter.  ``verify`` checks the program's value after every pass.
-    ``inputs`` gives shapes to inputs with open sizes.
+    ``inputs`` gives shapes to inputs with open sizes.  ``states`` names inputs that are state,
+    each with the output that is its next value: such a model runs in sessions
+    (``executable.session()``).
 
     Raises ModelFormatError or UnsupportedOpError for the file, InputError for ``inputs``,
     ConfigError for an option, CodegenError for what has no compiled form.
@@ -85,7 +89,7 @@ def compile(  # noqa: A001 - the verb every user expects
             hint=did_you_mean(executor, ("compiled", "reference")),
         )  # fmt: skip
     chosen = Target.parse(target)
-    options = _Options(chosen, int(opt_level), threads, executor, verify)
+    options = _Options(chosen, int(opt_level), threads, executor, verify, dict(states or {}))
     if isinstance(model, (str, Path)):
         return _from_file(Path(model), options, inputs)
     return _from_module(_as_module(model), options, inputs, None)
@@ -93,10 +97,16 @@ def compile(  # noqa: A001 - the verb every user expects
 
 class _Options:
     def __init__(
-        self, target: Target, opt_level: int, threads: int | None, executor: str, verify: bool
+        self,
+        target: Target,
+        opt_level: int,
+        threads: int | None,
+        executor: str,
+        verify: bool,
+        states: dict[str, str] | None = None,
     ) -> None:
         self.target, self.opt_level, self.threads = target, opt_level, threads
-        self.executor, self.verify = executor, verify
+        self.executor, self.verify, self.states = executor, verify, states or {}
 
 
 def _as_module(model: Model) -> IRModule:
@@ -110,7 +120,9 @@ def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executab
 
     key = None
     if options.executor == "compiled" and not options.verify:
-        key = model_cache.model_key(path, options.target, options.opt_level, shapes)
+        key = model_cache.model_key(
+            path, options.target, options.opt_level, shapes, options.states
+        )
         program = model_cache.find(key)
         if program is not None:
             return _bind(program, options)
@@ -148,6 +160,9 @@ def _from_module(
     module = InferType()(module)
     if shapes:
         module = _bound(module, shapes)
+    carried: list[Carried] = []
+    if options.states:
+        module, carried = _with_states(module, options)
     function = module["main"]
     ins, outs = interface(module, function)
     is_open = not all(_is_static(s.shape) for s in ins)
@@ -159,10 +174,11 @@ def _from_module(
         with _paused_collection():
             # An open module is wanted again where it has no compiled form for all sizes.
             consume = path is not None and not options.verify and not is_open
-            outline = build(_named(module) if is_open else module, options, consume=consume)
-            program = outline if is_open else outline.program({})
+            named = _named(module) if is_open else module
+            outline = build(named, options, consume=consume, carried=carried)
+            program = outline if is_open or carried else outline.program({})
     except CodegenError:
-        if not is_open:
+        if not is_open or carried:
             raise
         return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
     if key is not None:
@@ -170,7 +186,7 @@ def _from_module(
 
         model_cache.keep(key, program)
     exe = _bind(program, options)
-    if options.verify and not is_open:
+    if options.verify and not is_open and not carried:
         _check_code(exe, function, module)
     return exe
 
@@ -226,7 +242,22 @@ def _paused_collection() -> Iterator[None]:
             gc.enable()
 
 
-def build(module: IRModule, options: _Options, *, consume: bool = False) -> Outline:
+def _with_states(module: IRModule, options: _Options) -> tuple[IRModule, list[Carried]]:
+    from ixion.transform.carry_states import carry_states
+
+    if options.executor != "compiled":
+        raise ConfigError("only compiled models have states", found=options.executor)
+    module, carried, _ = carry_states(_named(module), options.states)
+    return module, carried
+
+
+def build(
+    module: IRModule,
+    options: _Options,
+    *,
+    consume: bool = False,
+    carried: Sequence[Carried] = (),
+) -> Outline:
     """The compiled outline of a module.
 
     With ``consume`` the module's weights are freed as they are packed.
@@ -253,9 +284,12 @@ def build(module: IRModule, options: _Options, *, consume: bool = False) -> Outl
         if consume:  # weights that passes replaced are free, but still the process's
             give_back()
         assembled = assemble(
-            function, options.target, *names, consume=consume, guards=guards
-        )
+            function, options.target, *names, consume=consume, guards=guards,
+            carried=[c.index for c in carried],
+        )  # fmt: skip
         outline, kernels = assembled.outline, assembled.kernels
+        if carried:
+            outline.meta["states"] = [c.to_json() for c in carried]
         del assembled, module, function, after  # so that kernels can go one by one
         outline.objects = objects_of(kernels, options.target)
     finally:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ixion.base import config
 from ixion.base.dtype import to_numpy
+from ixion.base.errors import ConfigError
 from ixion.runtime.inputs import as_array, in_order
 from ixion.runtime.program import Program, TensorSpec
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ixion.runtime.executable import Executable as Native
     from ixion.runtime.open_executable import OpenExecutable
     from ixion.runtime.outline import Outline
+    from ixion.runtime.session import Session
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -100,6 +102,18 @@ class OpenCompiledExecutable(Executable):
     @property
     def outline(self) -> Outline:
         return self.native.outline
+
+    def session(self) -> Session:
+        """A run of calls that hand state on; ConfigError where the model has none."""
+        from ixion.runtime.session import Carried, Session
+
+        states = self.outline.meta.get("states")
+        if not states:
+            raise ConfigError(
+                "the model was compiled without states",
+                hint="compile(model, states={input: output})",
+            )
+        return Session(self.native, [Carried(**row) for row in states])
 
     @property
     def plans(self) -> int:

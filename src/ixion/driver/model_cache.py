@@ -19,7 +19,11 @@ SETTLED = 3_000_000_000  # nanoseconds after which a file's times are trusted
 
 
 def model_key(
-    path: Path, target: Target, opt_level: int, shapes: Mapping[str, Sequence[int]] | None
+    path: Path,
+    target: Target,
+    opt_level: int,
+    shapes: Mapping[str, Sequence[int]] | None,
+    states: Mapping[str, str] | None = None,
 ) -> str | None:
     """The key of a model file under these options; None where it cannot be read."""
     if not config.get("cache"):
@@ -29,6 +33,7 @@ def model_key(
     except OSError:
         return None
     bound = json.dumps({k: list(v) for k, v in sorted((shapes or {}).items())})
+    bound += json.dumps(sorted((states or {}).items()))
     return key_of(*contents, target.key(), str(opt_level), bound, versions(), _user_ops())
 
 

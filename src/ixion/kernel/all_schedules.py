@@ -13,6 +13,7 @@ from ixion.kernel import (
     schedule_recurrent,
     schedule_separable,
     schedule_softmax,
+    schedule_state,
     schedule_stem,
     schedule_winograd,
 )
@@ -21,5 +22,5 @@ __all__ = [
     "schedule_attention", "schedule_concat", "schedule_conv", "schedule_dense",
     "schedule_gated", "schedule_generic", "schedule_layer_norm", "schedule_matmul",
     "schedule_pool", "schedule_recurrent", "schedule_separable", "schedule_softmax",
-    "schedule_stem", "schedule_winograd",
+    "schedule_state", "schedule_stem", "schedule_winograd",
 ]  # fmt: skip

@@ -39,13 +39,15 @@ def assemble(
     *,
     consume: bool = False,
     guards: Sequence[Guard] = (),
+    carried: Sequence[int] = (),
 ) -> Assembled:
     """Lowers ``func`` (formed kernels with layouts) for ``target``.
 
     With ``consume`` the function's constants are freed as they are packed: nobody may look at it
-    or at the module that it came from again.  Raises CodegenError for what has no compiled form.
+    or at the module that it came from again.  ``carried``: inputs that kernels may
+    write.  Raises CodegenError for what has no compiled form.
     """
-    lowering = Lowering(target, consume=consume)
+    lowering = Lowering(target, consume=consume, carried=frozenset(carried))
     lowering.run(func)
     places = _output_places(lowering)
     lowering.steps = join_copies(lowering.steps, lowering.results)
@@ -66,7 +68,7 @@ def assemble(
     ]
     outline = Outline(
         sketch.rooms, steps, lowering.constants.arrays, inputs, outputs, target.key(),
-        hosts=sketch.hosts, output_rooms=output_rooms, guards=list(guards),
+        hosts=sketch.hosts, output_rooms=output_rooms, guards=list(guards), carried=list(carried),
     )  # fmt: skip
     if not outline.is_open:
         outline.meta["account"] = account(lowering.steps)

@@ -36,6 +36,7 @@ from ixion.kernel.schedule import Lowered, Place, layout_pack, schedule_for
 from ixion.kernel.sizes import dim_of
 from ixion.lower.constants import ConstantStore, Originals
 from ixion.lower.storage import Storage, Value
+from ixion.op.call import call
 from ixion.op.typed import (
     callee,
     dims_of,
@@ -80,6 +81,8 @@ class Lowering:
     storages: list[Storage] = field(default_factory=list)
     # Whether the module may be used up: packed constants then replace the originals.
     consume: bool = False
+    # Numbers of the inputs that kernels may write.
+    carried: frozenset[int] = frozenset()
     constants: ConstantStore = field(default_factory=ConstantStore)
     results: list[Value] = field(default_factory=list)
 
@@ -91,7 +94,8 @@ class Lowering:
     def run(self, func: Function) -> None:
         """Lowers the function's body; raises CodegenError for what has no compiled form."""
         for i, param in enumerate(func.params):
-            storage = self._storage("input", _nbytes(param), i)
+            kind = "carried" if i in self.carried else "input"
+            storage = self._storage(kind, _nbytes(param), i)
             self.values[id(param)] = Value(storage, PLAIN, dims_of(param), dtype_of(param))
         order = dataflow_order(func.body)
         self.function = func  # ids of its nodes are keys
@@ -154,7 +158,7 @@ class Lowering:
         if not all(has_compute(c) for c in calls):
             self._host(node, calls[-1], label)
             return
-        if self._alias(node, calls):
+        if self._alias(node, calls) or self._overwrites(node, calls, label):
             return
         if all(_is_empty(f) for f in field_types(node)):
             outputs = self._outputs(node)
@@ -194,6 +198,35 @@ class Lowering:
             return False
         self.values[id(node)] = Value(source.storage, out, shape, dtype_of(node))
         return True
+
+    def _overwrites(self, node: Call, calls: Sequence[Call], label: str) -> bool:
+        """An operator that changes an operand: its result is that memory, or a copy of it."""
+        position = op_attr(calls[0], "TWritesOperand") if len(calls) == 1 else None
+        if position is None:
+            return False
+        arg = node.args[callee(node).params.index(calls[0].args[position])]
+        target = self._value(arg)
+        assert isinstance(target, Value)
+        if target.storage.root()[0].kind != "carried":
+            target = self._copied(arg, target, label)
+        lowered = self._lower(callee(node), tuple(isinstance(a, Constant) for a in node.args))
+        inputs = [target if a is arg else self._argument(a, i, lowered)
+                  for i, a in enumerate(node.args)]  # fmt: skip
+        for kernel, places in lowered.kernels:
+            self._step(kernel, places, inputs, [target], [], lowered, label, 0)
+        self.values[id(node)] = target
+        return True
+
+    def _copied(self, arg: Expr, value: Value, label: str) -> Value:
+        param = Var("p0", arg.checked_type)
+        text = PLAIN.text(len(value.shape))
+        attrs = {"Primitive": 1, "kernel": "relayout", "in_layouts": (text,), "out_layout": text}
+        kind = param.type_annotation
+        lowered = self._lower(Function([param], call("copy", param), kind, attrs=attrs), (False,))
+        copy = Value(self._storage("arena", value.nbytes), PLAIN, value.shape, value.dtype)
+        for kernel, places in lowered.kernels:
+            self._step(kernel, places, [value], [copy], [], lowered, label, 0)
+        return copy
 
     def _emit(self, node: Call, lowered: Lowered, label: str, products: Dim) -> None:
         inputs = [self._argument(a, i, lowered) for i, a in enumerate(node.args)]

@@ -9,7 +9,8 @@ from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim
 from ixion.kernel.layout import Layout
 
-StorageKind = Literal["arena", "input", "const", "output"]
+# A carried input is memory that a session keeps between runs: kernels may write it.
+StorageKind = Literal["arena", "input", "carried", "const", "output"]
 
 
 @dataclass(eq=False)

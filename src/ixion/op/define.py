@@ -7,6 +7,7 @@ FInfer          ``(InferArgs) -> Inferred | None``
 FReference      ``(attrs, arrays, out_type) -> array or tuple``: numpy, float64 inside, rounded once
 FTVMCompute     ``(attrs, te tensors, out_type) -> te tensor or tuple``; raises ``NoLoopsError``
                 where sizes or attributes leave no loops, and the op then runs by its reference
+TWritesOperand  int: the operand whose memory is the result's; nobody may need it as it was
 FScheduled      ``(attrs, arg types, out type) -> bool``: whether loops can do a call though the op
                 has no compute, because a schedule of its own knows how
 TOpPattern      ``OpPattern`` (Relay's numbers)

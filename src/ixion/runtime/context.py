@@ -48,8 +48,13 @@ class _Layout:
         self.size += aligned(size, _FALSE_SHARING)
         return place
 
-    def take_copies(self, specs: Sequence[TensorSpec]) -> list[int | None]:
-        return [self.take(s.nbytes) if s.nbytes <= COPY_LIMIT else None for s in specs]
+    def take_copies(
+        self, specs: Sequence[TensorSpec], carried: Sequence[int] = ()
+    ) -> list[int | None]:
+        return [
+            self.take(s.nbytes) if s.nbytes <= COPY_LIMIT and i not in carried else None
+            for i, s in enumerate(specs)
+        ]
 
 
 class Memory:
@@ -79,7 +84,8 @@ class Context:
         layout.take(RunWord.SIZE)
         self._workers_at = layout.take(WorkerWord.SIZE * threads)
         self._slots_at = layout.take(8 * len(binding.table.slots))
-        inputs, outputs = layout.take_copies(program.inputs), layout.take_copies(program.outputs)
+        inputs = layout.take_copies(program.inputs, program.carried)
+        outputs = layout.take_copies(program.outputs)
         body = layout if memory is None else _Layout()
         self._arena_at = body.take(program.arena_size)
         scratch = [body.take(program.scratch_size) for _ in range(threads)]

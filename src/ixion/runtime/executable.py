@@ -15,14 +15,14 @@ import numpy as np
 
 from ixion.base import dtype as dtypes
 from ixion.base.abi import Fault, RunWord, Status
-from ixion.base.errors import CodegenError, KernelError
+from ixion.base.errors import CodegenError, InputError, KernelError
 from ixion.base.target import usable_cores
 from ixion.runtime import native
 from ixion.runtime.arena import address_of, allocate
 from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context, Memory
 from ixion.runtime.hosts import Resolver, resolve, run_host
 from ixion.runtime.inputs import check_count, fitting, in_order, usable_in_place
-from ixion.runtime.outputs import bind_outputs, check_out, collect, place_of, result_view
+from ixion.runtime.outputs import Out, bind_outputs, check_out, collect, place_of, result_view
 from ixion.runtime.pool import checked_threads, default_threads, pool_for, spin_of
 from ixion.runtime.profile import Profile, make_profile, new_counters
 from ixion.runtime.program import Program
@@ -108,7 +108,7 @@ class Executable:
         results = self.run_flat(in_order(values, self.program.inputs))
         return dict(zip(self._output_names, results, strict=True))
 
-    def run_flat(self, values: Sequence[object], out: Sequence[Array] | None = None) -> list[Array]:
+    def run_flat(self, values: Sequence[object], out: Out | None = None) -> list[Array]:
         """Inputs to outputs, in the program's order. Outputs are new arrays, or those of `out`.
 
         Values are numpy arrays or have `__dlpack__`; shapes and dtypes must be exact. Large dense
@@ -134,7 +134,7 @@ class Executable:
                 self._notify()
 
     def run_in(
-        self, context: Context, values: Sequence[object], out: Sequence[Array] | None = None
+        self, context: Context, values: Sequence[object], out: Out | None = None
     ) -> list[Array]:
         """`run_flat` in a context from `new_context` that the caller looks after."""
         try:
@@ -224,7 +224,7 @@ class Executable:
         self,
         context: Context,
         values: Sequence[object],
-        out: Sequence[Array] | None,
+        out: Out | None,
         call: Callable[[int], int] | None = None,
         host: list[int] | None = None,
     ) -> list[Array]:
@@ -250,6 +250,9 @@ class Executable:
             copy[...] = array
             return copy
         if not usable_in_place(array):
+            if index in self.program.carried:
+                spec = self.program.inputs[index]
+                raise InputError(f"state '{spec.name}' must be a dense array at 16 bytes")
             array = array.copy()
         context.bind("input", index, array)
         return array
@@ -377,7 +380,7 @@ def _new_states(program: Program) -> list[Array]:
 
 def _is_simple(program: Program) -> bool:
     """Whether every input and output is copied to and from a fixed place in the context."""
-    if any(spec.nbytes > COPY_LIMIT for spec in program.inputs):
+    if program.carried or any(spec.nbytes > COPY_LIMIT for spec in program.inputs):
         return False
     sizes = enumerate(program.outputs)
     return all(spec.nbytes <= COPY_LIMIT or place_of(program, i) for i, spec in sizes)

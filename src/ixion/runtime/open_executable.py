@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ixion.base import config
@@ -19,6 +19,7 @@ from ixion.runtime.executable import Executable, Shared, watch_forks
 from ixion.runtime.hosts import Resolver
 from ixion.runtime.inputs import as_array, check_count, check_dtype
 from ixion.runtime.outline import Outline
+from ixion.runtime.outputs import Out
 from ixion.runtime.profile import Profile
 from ixion.runtime.program import Program
 from ixion.runtime.sizes import sizes_of
@@ -55,7 +56,7 @@ class OpenExecutable:
         self.inputs, self.outputs = outline.inputs, outline.outputs
         self.plans = 0
         self._shared: Shared | None = None
-        self._known: OrderedDict[Shapes, _Plan] = OrderedDict()
+        self._known: OrderedDict[tuple[Shapes, tuple[int, ...]], _Plan] = OrderedDict()
         self._reset()
         watch_forks(self)
 
@@ -65,12 +66,19 @@ class OpenExecutable:
         self._places = threading.Semaphore(self._limit)
         self._memories: list[Memory] = []
 
-    def run_flat(self, values: Sequence[object], out: Sequence[Array] | None = None) -> list[Array]:
-        """Inputs to outputs, in order. Raises InputError for values or sizes that don't fit,
-        KernelError for a fault in a step.
+    def run_flat(
+        self,
+        values: Sequence[object],
+        out: Out | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> list[Array]:
+        """Inputs to outputs, in order.
+
+        `sizes` gives symbols that the shapes do not tell. Raises InputError for values or sizes
+        that don't fit, KernelError for a fault in a step.
         """
         arrays = self._arrays(values)
-        plan = self._plan(tuple([a.shape for a in arrays]))
+        plan = self._plan(tuple([a.shape for a in arrays]), sizes)
         with self._places:
             try:
                 memory = self._memories.pop()
@@ -104,19 +112,20 @@ class OpenExecutable:
             check_dtype(array, spec)
         return arrays
 
-    def _plan(self, shapes: Shapes) -> _Plan:
+    def _plan(self, shapes: Shapes, sizes: Mapping[str, int] | None = None) -> _Plan:
+        key = (shapes, tuple(sizes.values())) if sizes else (shapes, ())
         with self._lock:
-            found = self._known.get(shapes)
+            found = self._known.get(key)
             if found is None:
-                found = self._known[shapes] = self._new_plan(shapes)
+                found = self._known[key] = self._new_plan(shapes, sizes or {})
                 while len(self._known) > max(1, config.get("plan_cache")):
                     self._known.popitem(last=False)
             else:
-                self._known.move_to_end(shapes)
+                self._known.move_to_end(key)
             return found
 
-    def _new_plan(self, shapes: Shapes) -> _Plan:
-        sizes = sizes_of(self.inputs, shapes, self.outline.guards)
+    def _new_plan(self, shapes: Shapes, given: Mapping[str, int]) -> _Plan:
+        sizes = sizes_of(self.inputs, shapes, self.outline.guards, given)
         program = self.outline.program(sizes)
         self.plans += 1
         return _Plan(Executable(program, self.threads, self._hosts, self._common()))

@@ -79,8 +79,10 @@ class OutlineStep:
 
 @dataclass
 class Outline:
-    """Everything a program is made from.  ``output_rooms[i]``: where result i lies after a run,
-    -1 where a kernel writes it into the caller's array.
+    """Everything a program is made from.
+
+    ``output_rooms[i]``: where result i lies after a run, -1 where a kernel writes it into the
+    caller's array.  ``carried``: inputs that are state kept by the caller and may be written.
     """
 
     rooms: list[RoomSpec]
@@ -94,6 +96,7 @@ class Outline:
     states: list[StateSpec] = field(default_factory=list)
     output_rooms: list[int] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
+    carried: list[int] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
     _table: SizeTable | None = field(default=None, repr=False)
 
@@ -190,6 +193,7 @@ class _Builder:
             [self._spec(s) for s in outline.outputs], outline.target_key, outline.objects,
             [self._host(h) for h in outline.hosts], list(outline.states),
             [None if n < 0 else _slot(rooms[n]) for n in outline.output_rooms], outline.meta,
+            list(outline.carried),
         )  # fmt: skip
         return program, rooms
 
@@ -278,4 +282,5 @@ def _slot(room: Room) -> Slot:
     if root.kind == "arena":
         # A tensor without elements is never written and has no place of its own.
         return Slot("arena", 0, max(root.offset, 0) + at)
-    return Slot(root.kind, root.index, at)  # type: ignore[arg-type]
+    kind = "input" if root.kind == "carried" else root.kind
+    return Slot(kind, root.index, at)  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ def encode_outline(outline: Outline) -> dict[str, Any]:
         "guards": [
             [g.kind, _text(g.left), _text(g.right), g.what, g.place()] for g in outline.guards
         ],
+        "carried": outline.carried,
         "meta": outline.meta,
     }
 
@@ -55,6 +56,7 @@ def decode_outline(row: dict[str, Any], objects: list[bytes], constants: list[An
         guards=[
             Guard(kind, _dim(a), _dim(b), what, place) for kind, a, b, what, place in row["guards"]
         ],
+        carried=[int(n) for n in row["carried"]],
         meta=row["meta"],
     )
     _check(outline)

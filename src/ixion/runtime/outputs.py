@@ -22,11 +22,16 @@ def place_of(program: Program, index: int) -> Slot | None:
     return program.output_places[index] if program.output_places else None
 
 
-def check_out(out: Sequence[Array], specs: Sequence[TensorSpec]) -> None:
+Out = Sequence[Array | None]  # None: a new array
+
+
+def check_out(out: Out, specs: Sequence[TensorSpec]) -> None:
     """Raise InputError unless `out` are writable arrays of the outputs' shapes and dtypes."""
     if len(out) != len(specs):
         raise InputError("wrong number of output arrays", expected=len(specs), found=len(out))
     for array, spec in zip(out, specs, strict=True):
+        if array is None:
+            continue
         right = array.dtype == dtypes.to_numpy(spec.dtype) and array.shape == spec.shape
         if not right or not array.flags.writeable:
             found = f"{array.dtype}{list(array.shape)}, writable: {array.flags.writeable}"
@@ -35,7 +40,7 @@ def check_out(out: Sequence[Array], specs: Sequence[TensorSpec]) -> None:
 
 
 def bind_outputs(
-    context: Context, program: Program, inputs: Sequence[Array], out: Sequence[Array] | None
+    context: Context, program: Program, inputs: Sequence[Array], out: Out | None
 ) -> list[Array | None]:
     """Give every large output a place: the caller's array if kernels can work in it, or a new one.
 
@@ -46,7 +51,8 @@ def bind_outputs(
         if context.outputs[index] is not None or place_of(program, index) is not None:
             written.append(None)
             continue
-        array = None if out is None else _in_place(out[index], inputs)
+        given = None if out is None else out[index]
+        array = None if given is None else _in_place(given, inputs)
         if array is None:
             array = np.empty(spec.shape, dtypes.to_numpy(spec.dtype))
         context.bind("output", index, array)
@@ -55,18 +61,18 @@ def bind_outputs(
 
 
 def collect(
-    context: Context, program: Program, written: Sequence[Array | None], out: Sequence[Array] | None
+    context: Context, program: Program, written: Sequence[Array | None], out: Out | None
 ) -> list[Array]:
     """Results as arrays of the caller's: those of `out`, filled, or new ones."""
     results = []
     for index, spec in enumerate(program.outputs):
-        array = written[index]
+        array, given = written[index], None if out is None else out[index]
         if array is None:
             array = result_view(context, program, index, spec)
-            array = array.copy() if out is None else array
-        if out is not None and out[index] is not array:
-            out[index][...] = array
-            array = out[index]
+            array = array.copy() if given is None else array
+        if given is not None and given is not array:
+            given[...] = array
+            array = given
         results.append(array)
     return results
 

@@ -108,7 +108,7 @@ class Program:
 
     `output_places[i]`, where given, says where output i lies after a run (an arena, const, input
     or state slot): it is copied from there, else kernels write it through "output" slots. `meta`
-    is the caller's, JSON-able.
+    is the caller's, JSON-able. `carried`: inputs that are never copied, as kernels write them.
     """
 
     steps: list[Step]
@@ -123,6 +123,7 @@ class Program:
     states: list[StateSpec] = field(default_factory=list)
     output_places: list[Slot | None] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
+    carried: list[int] = field(default_factory=list)
 
     def check(self) -> None:
         """Raise CodegenError where a step, slot or place refers to something that is not there."""

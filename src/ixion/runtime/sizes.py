@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim, SymExpr, SymVar
@@ -14,14 +14,17 @@ Shapes = Sequence[tuple[int, ...]]
 
 
 def sizes_of(
-    specs: Sequence[TensorSpec], shapes: Shapes, guards: Sequence[Guard]
+    specs: Sequence[TensorSpec],
+    shapes: Shapes,
+    guards: Sequence[Guard],
+    given: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """The value of every symbol in the specs' shapes.
+    """The value of every symbol in the specs' shapes, those ``given`` included.
 
     Raises InputError, naming the input and the dim, where a shape does not fit its spec or two
     inputs contradict each other, and, naming the node, where sizes do not fit an operator.
     """
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] = dict(given or {})
     sources: dict[str, str] = {}
     for spec, shape in zip(specs, shapes, strict=True):
         if len(shape) != len(spec.shape):
@@ -79,8 +82,9 @@ def _check(
                 continue
             if isinstance(dim, int):
                 raise _misfit(spec, shape, "shape")
+            names = sorted(dims.free_vars(dim))
             named = ", ".join(
-                f"{n} is {sizes[n]} by {sources[n]}" for n in sorted(dims.free_vars(dim))
+                f"{n} is {sizes[n]} by {sources.get(n, 'the session')}" for n in names
             )
             raise InputError(
                 f"input '{spec.name}' has the wrong size on axis {axis}",
