@@ -270,7 +270,7 @@ def test_open_sizes(tmp_path):
         "pnnx.Output out 1 0 y",
     ]
     path = write(tmp_path, lines)
-    assert [str(dim) for dim in inputs(path)["in"].shape] == ["1", "2", "in0_2", "in0_3"]
+    assert [str(dim) for dim in inputs(path)["in"].shape] == ["1", "2", "input0_2", "input0_3"]
     module = load(path)
     x = f32(1, 2, 3, 5)
     close(evaluate(module["main"], [x], module), x.reshape(15, 2))

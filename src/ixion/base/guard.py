@@ -31,7 +31,8 @@ class Guard:
 
     ``kind``: ``equal``; ``broadcast``, equal or one of them 1 (and then the other not 0);
     ``expand``, equal or ``left`` 1; ``at most``, ``left <= right``. ``what`` is the rule that needs
-    it, ``op`` the operator, ``span`` its place in the model.
+    it, ``op`` the operator, ``span`` its place in the model. What only some runs reach, in a branch
+    or a function, is not ``certain`` to matter.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Guard:
     what: str = field(compare=False)
     op: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
+    certain: bool = True
 
     def symbols(self) -> frozenset[str]:
         """Names of the symbols that decide it."""

@@ -37,6 +37,7 @@ def _targeted(name: str) -> PipelineStep:
 # From an imported module to formed kernels with layouts.
 COMPILED: tuple[PipelineStep, ...] = (
     _plain("InferType", 0),
+    _plain("SettleSizes", 0),
     _plain("FindLayerNorm", 2),
     _plain("SimplifyInference", 0, keep_rows=True),
     _plain("SplitToSlices", 0),

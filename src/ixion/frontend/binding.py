@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim, SymVar
 from ixion.base.errors import InputError, did_you_mean
+from ixion.ir import IRModule
+from ixion.ir.sizes import type_symbols
+from ixion.transform.guards import fixed_sizes, guards_of
 
 Shape = tuple[Dim, ...]
 
@@ -22,15 +25,20 @@ def symbol(text: str) -> Dim:
 
 
 def bind_sizes(
-    inputs: Mapping[str, Shape], shapes: Mapping[str, Sequence[int]] | None
+    inputs: Mapping[str, Shape],
+    shapes: Mapping[str, Sequence[int]] | None,
+    fixed: Mapping[str, int],
 ) -> dict[str, Shape]:
-    """The inputs' shapes with symbols replaced by the sizes that `shapes` implies.
+    """The inputs' shapes with symbols replaced by the sizes that `shapes` implies, or by `fixed`.
 
     InputError if a name is unknown, a rank differs, a fixed size is contradicted, or one symbol
     would have two sizes.
     """
+    inputs = {
+        name: tuple(dims.substitute(dim, fixed) for dim in shape) for name, shape in inputs.items()
+    }
     if not shapes:
-        return dict(inputs)
+        return inputs
     values: dict[str, Dim] = {}
     for name, shape in shapes.items():
         if name not in inputs:
@@ -47,6 +55,23 @@ def bind_sizes(
         if tuple(shape) != bound[name]:
             raise _mismatch(name, inputs[name], shape)
     return bound
+
+
+def with_fixed_sizes(make: Callable[[Mapping[str, int]], IRModule]) -> IRModule:
+    """The module that `make` gives for sizes bound to numbers, with those bound that must be.
+
+    Exporters build the size of their example into a model and still call it open: a symbol that
+    only one number fits, by the operators that use it, is that number.
+    """
+    fixed: dict[str, int] = {}
+    while True:
+        module = make(fixed)
+        symbols = {name for p in module["main"].params for name in type_symbols(p.checked_type)}
+        more = fixed_sizes(guards_of(module)) if symbols else {}
+        more = {name: size for name, size in more.items() if name in symbols}
+        if not more:
+            return module
+        fixed = {**fixed, **more}
 
 
 def _match(name: str, own: Shape, given: Sequence[int], values: dict[str, Dim]) -> None:

@@ -22,11 +22,12 @@ class Term:
     """Expression, type, and what is known of the value.
 
     A weight is a term that loads its array when it is first used, so weights nobody uses are never
-    read; `turned` is the constant it is a transpose of, and the axes. `value` is the array of a
+    read; `turned` is the constant it is a transpose of, and the axes; `cut` the constant it is a
+    slice of symbolic size of, and the axes, begins, ends and steps. `value` is the array of a
     small integer tensor: of ints, or of dims (dtype object) where it depends on symbolic sizes.
     """
 
-    __slots__ = ("_array", "_expr", "_load", "_value", "turned", "type")
+    __slots__ = ("_array", "_expr", "_load", "_value", "cut", "turned", "type")
 
     def __init__(self, expr: Expr, kind: Type, value: Any = None) -> None:
         self._expr: Expr | None = expr
@@ -34,6 +35,7 @@ class Term:
         self._load: Callable[[], Array] | None = None
         self._value = value
         self.turned: tuple[Term, tuple[int, ...]] | None = None
+        self.cut: tuple[Term, tuple[Any, ...]] | None = None
         self.type = kind
 
     @classmethod
@@ -45,7 +47,7 @@ class Term:
     def lazy(cls, load: Callable[[], Array], shape: tuple[int, ...], dtype: str) -> Term:
         """A term whose array `load` gives when it is needed."""
         term = cls.__new__(cls)
-        term._expr = term._array = term._value = term.turned = None
+        term._expr = term._array = term._value = term.turned = term.cut = None
         term._load = load
         term.type = TensorType(shape, dtype)
         return term

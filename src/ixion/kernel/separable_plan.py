@@ -9,7 +9,7 @@ from ixion.ir import Call
 from ixion.kernel.schedule_conv import spatial_taps
 from ixion.kernel.spatial import Taps
 from ixion.op.conv_chain import is_depthwise
-from ixion.op.typed import attrs_of, shape_of
+from ixion.op.typed import attrs_of, dims_of, shape_of
 from ixion.op.window import Window
 
 LANES = 16  # channels per block where no target is known
@@ -35,10 +35,11 @@ class SeparablePlan:
 
 def depthwise_taps(call: Call) -> tuple[Taps, Taps]:
     """Rows and columns of a depthwise convolution of images."""
-    attrs, data = attrs_of(call), shape_of(call.args[0])
-    size = shape_of(call.args[1])[2:]
+    attrs, size = attrs_of(call), shape_of(call.args[1])[2:]
     window = Window.of(size, attrs.strides, attrs.dilation, attrs.padding)
-    return spatial_taps(window, data, shape_of(call))
+    # Only the images' sizes matter, and those are numbers; the batch may be a symbol.
+    data, out = ([d if isinstance(d, int) else 0 for d in dims_of(x)] for x in (call.args[0], call))
+    return spatial_taps(window, data, out)
 
 
 def separable_plan(heads: Sequence[Call], block: int, panel: int) -> SeparablePlan | None:
@@ -49,7 +50,7 @@ def separable_plan(heads: Sequence[Call], block: int, panel: int) -> SeparablePl
     middle = next(i for i, h in enumerate(heads) if is_depthwise(h))
     rows, cols = depthwise_taps(heads[middle])
     vector = 4 * block
-    blocks = -(-shape_of(heads[middle])[1] // block)
+    blocks = -(-shape_of(heads[middle].args[1])[0] // block)
     most = rows.count
     if middle + 1 < len(heads):
         most = max(1, min(most, 2 * STRIP // (blocks * cols.count * vector)))

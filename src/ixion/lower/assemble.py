@@ -16,7 +16,7 @@ from ixion.lower.join import join_copies, join_results, lifetimes
 from ixion.lower.lower import Lowering, PlannedStep
 from ixion.lower.overlap import spread_lifetimes
 from ixion.lower.storage import Storage, Value
-from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name
+from ixion.op.typed import attrs_of, dtype_of, known_dims, op_name
 from ixion.runtime.outline import Outline, OutlineStep, RoomSpec
 from ixion.runtime.program import HostStep, TensorSpec
 from ixion.te.stmt import Kernel
@@ -63,7 +63,7 @@ def assemble(
         for n, v in zip(output_names, lowering.results, strict=True)
     ]
     inputs = [
-        TensorSpec(n, dims_of(p), dtype_of(p))  # type: ignore[arg-type]
+        TensorSpec(n, known_dims(p), dtype_of(p))  # type: ignore[arg-type]
         for n, p in zip(input_names, func.params, strict=True)
     ]
     outline = Outline(

@@ -39,10 +39,10 @@ from ixion.lower.storage import Storage, Value
 from ixion.op.call import call
 from ixion.op.typed import (
     callee,
-    dims_of,
     dtype_of,
     field_types,
     function_attr,
+    known_dims,
     op_attr,
     op_name,
     shape_of,
@@ -96,7 +96,7 @@ class Lowering:
         for i, param in enumerate(func.params):
             kind = "carried" if i in self.carried else "input"
             storage = self._storage(kind, _nbytes(param), i)
-            self.values[id(param)] = Value(storage, PLAIN, dims_of(param), dtype_of(param))
+            self.values[id(param)] = Value(storage, PLAIN, known_dims(param), dtype_of(param))
         order = dataflow_order(func.body)
         self.function = func  # ids of its nodes are keys
         self.originals = Originals(_constant_uses(order)) if self.consume else None
@@ -187,7 +187,7 @@ class Lowering:
             return False
         source = self._value(node.args[0])
         out = parse_layout(function_attr(callee(node), "out_layout"))
-        shape = dims_of(node)
+        shape = known_dims(node)
         assert isinstance(source, Value)
         relabelled = all(op_name(c) == "copy" for c in calls)
         if relabelled and not source.layout.same_memory(out, shape):
@@ -255,7 +255,7 @@ class Lowering:
         layout = parse_layout(function_attr(callee(node), "out_layout"))
         outputs = []
         for f in field_types(node):
-            shape = dims_of(f)
+            shape = known_dims(f)
             nbytes = layout.size(shape) * dtypes.itemsize(f.dtype)
             outputs.append(Value(self._storage("arena", nbytes), layout, shape, f.dtype))
         return outputs
@@ -300,7 +300,7 @@ class Lowering:
             for one in arg.fields if isinstance(arg, Tuple) else (arg,):
                 inputs.extend(self._flat(self._value(given.get(id(one), one))))
         outputs = [
-            Value(self._storage("arena", _nbytes(f)), PLAIN, dims_of(f), f.dtype)
+            Value(self._storage("arena", _nbytes(f)), PLAIN, known_dims(f), f.dtype)
             for f in field_types(node)
         ]
         storages = [v.storage for v in (*inputs, *outputs)]
@@ -330,7 +330,7 @@ def _constant_uses(order: Sequence[Expr]) -> Iterator[Constant]:
 
 
 def _nbytes(node: Expr | TensorType) -> Dim:
-    return multiply(prod(dims_of(node)), dtypes.itemsize(dtype_of(node)))
+    return multiply(prod(known_dims(node)), dtypes.itemsize(dtype_of(node)))
 
 
 def _is_empty(kind: TensorType) -> bool:

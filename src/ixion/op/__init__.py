@@ -84,7 +84,7 @@ from ixion.op.scan import argwhere, cumprod, cumsum, sequence_mask, unique
 from ixion.op.scatter import scatter_elements, scatter_nd, sparse_to_dense
 from ixion.op.shape import expand_dims, squeeze, transpose
 from ixion.op.signal import dft, fixed_point_multiply, matrix_set_diag, sliding_window, stft
-from ixion.op.sizes import sizes
+from ixion.op.sizes import iota, sizes
 from ixion.op.slice import slice_like, strided_set, strided_slice
 from ixion.op.unary import (
     abs,
@@ -209,6 +209,7 @@ __all__ = [
     "greater_equal",
     "image",
     "invert_permutation",
+    "iota",
     "isfinite",
     "isinf",
     "isnan",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ixion.ir import Call, Constant
-from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of, tensor_type
+from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name
 
 FEWEST = 8  # input channels of a pointwise convolution: with fewer they are not in blocks
 
@@ -19,8 +19,8 @@ def chain_kind(call: Call) -> str:
 
 def gate_of(product: Call) -> int | None:
     """Which operand of a product has one factor per image and channel for the other, if one has."""
-    shapes = [tuple(tensor_type(x).shape) for x in product.args]
-    out = tuple(tensor_type(product).shape)
+    shapes = [dims_of(x) for x in product.args]
+    out = dims_of(product)
     for i, shape in enumerate(shapes):
         if len(out) == 4 and shapes[1 - i] == out and shape == (*out[:2], 1, 1) != out:
             return i
@@ -29,24 +29,28 @@ def gate_of(product: Call) -> int | None:
 
 def is_depthwise(call: Call) -> bool:
     """Whether a convolution has one filter per channel."""
-    channels = shape_of(call.args[0])[1]
-    return attrs_of(call).groups == channels == shape_of(call)[1] and channels > 1
+    channels = dims_of(call.args[0])[1]
+    alike = attrs_of(call).groups == channels == dims_of(call)[1]
+    return alike and isinstance(channels, int) and channels > 1
 
 
 def _is_pointwise(call: Call) -> bool:
     """A product of channels at each pixel: window, stride and groups of 1, no padding."""
-    attrs, data, out = attrs_of(call), shape_of(call.args[0]), shape_of(call)
-    single = tuple(shape_of(call.args[1])[2:]) == (1, 1) and set(attrs.strides) == {1}
-    return attrs.groups == 1 and single and out[2:] == data[2:] and data[1] >= FEWEST
+    attrs, data, out = attrs_of(call), dims_of(call.args[0]), dims_of(call)
+    single = dims_of(call.args[1])[2:] == (1, 1) and set(attrs.strides) == {1}
+    wide = isinstance(data[1], int) and data[1] >= FEWEST
+    return attrs.groups == 1 and single and out[2:] == data[2:] and wide
 
 
 def _plain(call: Call) -> bool:
-    """Not empty, of static size, float, in the exporters' layouts, with constant weights alone."""
+    """Not empty, images of static size, float, in the exporters' layouts, with constant weights
+    alone.
+    """
     if isinstance(call.args[0], Constant) or not isinstance(call.args[1], Constant):
         return False
     attrs, values = attrs_of(call), (*call.args, call)
     layouts = (attrs.data_layout, attrs.out_layout or "NCHW", attrs.kernel_layout)
-    sizes = [n for x in values for n in tensor_type(x).shape]
+    sizes = [n for x in values for n in dims_of(x)[0 if x is call.args[1] else 1 :]]
     return (
         layouts == ("NCHW", "NCHW", "OIHW")
         and all(dtype_of(x) == "float32" for x in values)

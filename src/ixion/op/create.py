@@ -217,6 +217,7 @@ def _infer_arange(args: InferArgs) -> Inferred:
     length = (room + (abs(step) - 1)) // abs(step)
     if isinstance(length, int):
         length = max(length, 0)
+    args.at_most(0, length, "a range ends before it starts")
     value = None
     if isinstance(length, int) and length <= 1024 and isinstance(start, int):
         value = np.array([start + i * step for i in range(length)], dtype=object)

@@ -47,7 +47,7 @@ class GatherNDAttrs(Attrs):
 
 @register_attrs("relay.attrs.OneHotAttrs")
 class OneHotAttrs(Attrs):
-    depth: int = attr(1, "size of the new axis")
+    depth: Dim = attr(1, "size of the new axis")
     axis: int = attr(-1, "place of the new axis")
     dtype: str | None = attr(None, "dtype of the output")
 
@@ -373,7 +373,8 @@ def one_hot_at(indices: Array, on: Array, off: Array, depth: int, axis: int) -> 
 def _one_hot_reference(attrs: OneHotAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
     indices, on, off = inputs
     dtype = dtypes.to_numpy(out_type.dtype)
-    return one_hot_at(indices, on.astype(dtype), off.astype(dtype), attrs.depth, attrs.axis)
+    depth = dims.evaluate(attrs.depth, {})
+    return one_hot_at(indices, on.astype(dtype), off.astype(dtype), depth, attrs.axis)
 
 
 def _one_hot_compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:

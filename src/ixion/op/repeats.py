@@ -26,7 +26,7 @@ from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, flag, sha
 
 @register_attrs("relay.attrs.TileAttrs")
 class TileAttrs(Attrs):
-    reps: tuple[int, ...] = attr(doc="copies per axis")
+    reps: tuple[Dim, ...] = attr(doc="copies per axis")
 
 
 @register_attrs("relay.attrs.RepeatAttrs")

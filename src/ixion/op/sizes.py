@@ -1,5 +1,5 @@
-"""A small integer tensor whose elements are sizes: what is left of an exporter's shape arithmetic
-where a program uses the numbers themselves.
+"""Integer tensors that follow from sizes alone: what is left of an exporter's shape arithmetic
+where a program uses the numbers themselves. They have no operands, so any kernel can make its own.
 """
 
 from __future__ import annotations
@@ -85,6 +85,63 @@ define(
     samples=_samples,
     doc="A tensor of sizes, which may be symbols of the program's types.",
 )
+
+
+@register_attrs("ixion.attrs.IotaAttrs")
+class IotaAttrs(Attrs):
+    length: Dim = attr(doc="number of elements")
+    start: Dim = attr(0, "the first element")
+    step: int = attr(1, "what each has more than the one before")
+    dtype: str = attr("int64", "an integer dtype")
+
+
+def _infer_iota(args: InferArgs) -> Inferred:
+    attrs = args.attrs
+    if not dtypes.is_integer(attrs.dtype):
+        args.fail("counting gives integers", found=attrs.dtype)
+    args.at_most(0, attrs.length, "a range has no negative length")
+    value = None
+    if isinstance(attrs.length, int) and attrs.length <= VALUE_LIMIT:
+        value = np.empty(attrs.length, object)
+        value[:] = [attrs.start + attrs.step * i for i in range(attrs.length)]
+    return Inferred(TensorType((attrs.length,), attrs.dtype), value)
+
+
+def _iota_reference(attrs: IotaAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
+    length, start = (dims.evaluate(d, {}) for d in (attrs.length, attrs.start))
+    return (start + attrs.step * np.arange(length)).astype(dtypes.to_numpy(attrs.dtype))
+
+
+def _iota_compute(attrs: IotaAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
+    start = index(extent(attrs.start))
+    length = extent(attrs.length)
+    return te.compute((length,), lambda i: te.cast(start + i * attrs.step, attrs.dtype), "iota")
+
+
+def _iota_samples(draw: Draw) -> Sample:
+    step = choice(draw, (1, 2, -3))
+    attrs = {"length": draw.integer(0, 9), "start": draw.integer(-4, 4), "step": step}
+    return Sample((), {**attrs, "dtype": choice(draw, ("int64", "int32"))})
+
+
+define(
+    "iota",
+    attrs=IotaAttrs,
+    inputs=(),
+    pattern=OpPattern.ELEMWISE,
+    level=10,
+    infer=_infer_iota,
+    reference=_iota_reference,
+    compute=_iota_compute,
+    compare=Exact(),
+    samples=_iota_samples,
+    doc="start, start + step, ...: an arange whose length is a size of the program's types.",
+)
+
+
+def iota(length: Dim, start: Dim = 0, step: int = 1, dtype: str = "int64") -> Call:
+    """``length`` integers from ``start`` on."""
+    return call("iota", length=length, start=start, step=step, dtype=dtype)
 
 
 def sizes(value: Any, dtype: str = "int64") -> Call:

@@ -57,6 +57,24 @@ def dtype_of(node: Expr | Type) -> str:
     return tensor_type(node).dtype
 
 
+def dims_of(node: Expr | Type) -> tuple[Dim, ...]:
+    """The shape, symbolic sizes included."""
+    return tuple(tensor_type(node).shape)
+
+
+def same_shape(a: Expr | Type, b: Expr | Type) -> bool:
+    """Whether two tensors have equal shapes whatever the symbols stand for."""
+    left, right = dims_of(a), dims_of(b)
+    return len(left) == len(right) and all(map(dims.same, left, right))
+
+
+def never_larger(a: Expr | Type, b: Expr | Type) -> bool:
+    """Whether a tensor has at most as many elements as another, whatever the symbols stand for."""
+    room = dims.add(dims.prod(dims_of(b)), dims.multiply(-1, dims.prod(dims_of(a))))
+    least = None if isinstance(room, dims.Any) else dims.lower_bound(room)
+    return least is not None and least >= 0
+
+
 def shape_of(node: Expr | Type) -> tuple[int, ...]:
     """The static shape; CodegenError for a size that is known at run time only."""
     shape = tensor_type(node).shape
@@ -71,7 +89,7 @@ def shape_of(node: Expr | Type) -> tuple[int, ...]:
     return sizes
 
 
-def dims_of(node: Expr | Type) -> tuple[Dim, ...]:
+def known_dims(node: Expr | Type) -> tuple[Dim, ...]:
     """The shape, symbolic sizes allowed; CodegenError for a size that only data tells."""
     shape = tensor_type(node).shape
     if any(isinstance(d, dims.Any) for d in shape):

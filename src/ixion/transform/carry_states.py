@@ -17,7 +17,7 @@ from ixion.base.errors import ConfigError, InputError, did_you_mean
 from ixion.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var, rewrite
 from ixion.op import state
 from ixion.op.call import call
-from ixion.op.typed import attrs_of, dims_of, op_name, tensor_type
+from ixion.op.typed import attrs_of, known_dims, op_name, tensor_type
 from ixion.runtime.session import Carried
 from ixion.transform.infer_type import InferType
 
@@ -90,12 +90,12 @@ def _grown(
     parts = value.args[0]
     if not isinstance(parts, Tuple) or len(parts.fields) != 2 or parts.fields[0] is not param:
         return None
-    shape, new = list(dims_of(param)), parts.fields[1]
+    shape, new = list(known_dims(param)), parts.fields[1]
     axis = int(attrs_of(value).axis) % len(shape)
     length = shape[axis]
     if not isinstance(length, SymVar):
         return None
-    added = dims_of(new)[axis]
+    added = known_dims(new)[axis]
     room = f"{length.name}.room"
     total = dims.add(length, added)
     shape[axis] = dims.add(total, SymVar(room))

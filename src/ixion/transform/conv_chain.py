@@ -15,7 +15,7 @@ from math import prod
 from ixion.ir import Call, Constant
 from ixion.kernel.separable_plan import LANES, separable_plan
 from ixion.op.conv_chain import chain_kind, gate_of
-from ixion.op.typed import op_name, shape_of
+from ixion.op.typed import dims_of, op_name, shape_of
 
 FAR = 768 << 10  # bytes of a depthwise result that are written and read again from afar
 NEAR = 256 << 10  # bytes of weights that stay near while bands go by
@@ -49,7 +49,8 @@ class Chain:
     def _projects(self) -> bool:
         products = [c for c, k in zip(self.calls, self.kinds, strict=True) if k == "pointwise"]
         weights = 4 * sum(prod(shape_of(c.args[1])) for c in products)
-        return 4 * prod(shape_of(self.calls[-1].args[0])[1:]) >= FAR and weights <= NEAR
+        one = [d for d in dims_of(self.calls[-1].args[0])[1:] if isinstance(d, int)]
+        return 4 * prod(one) >= FAR and weights <= NEAR
 
 
 def takes_gate(product: Call, conv: Call) -> bool:
@@ -63,5 +64,5 @@ def takes_gate(product: Call, conv: Call) -> bool:
     if conv.args[0] is not product or chain_kind(conv) != "pointwise":
         return False
     known = any(isinstance(x, Constant) for x in product.args)
-    _, outs, *image = shape_of(conv)
+    outs, *image = (d for d in dims_of(conv)[1:] if isinstance(d, int))
     return not known and prod(image) >= outs

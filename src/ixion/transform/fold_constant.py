@@ -27,6 +27,7 @@ from ixion.ir import (
     get_attr_map,
     rewrite,
 )
+from ixion.ir.sizes import attrs_symbols
 from ixion.ir.visitor import post_order
 from ixion.transform.context import PassContext
 from ixion.transform.infer_type import expr_type
@@ -64,7 +65,8 @@ class FoldConstant(FunctionPass):
 
     Also takes the known branch of an if, fields of known tuples, shapes of statically shaped
     tensors, and puts constants in place of the let variables bound to them. Leaves alone calls
-    without operands (a large ``zeros`` is better made at run time), stateful operators, the
+    without operands (a large ``zeros`` is better made at run time), calls whose attributes hold
+    symbolic sizes, stateful operators, the
     inside of primitive functions, and quantised operators unless ``fold_qnn``.
     """
 
@@ -125,7 +127,7 @@ class _Folder:
             return new
         if _NON_COMPUTATIONAL.get(op, False) and not (self._fold_qnn and op in _QNN):
             return new
-        if op.name in _LEFT_ALONE:
+        if op.name in _LEFT_ALONE or attrs_symbols(new.attrs):
             return new
         return _evaluated(old, new)
 

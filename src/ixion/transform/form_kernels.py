@@ -13,12 +13,13 @@ of different layers are structurally equal.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from ixion.analysis.dataflow import dataflow_order, operands
 from ixion.analysis.dominators import ForwardGraph, PostDominators
+from ixion.base import dim as dims
 from ixion.ir import (
     Call,
     Constant,
@@ -34,13 +35,16 @@ from ixion.ir import (
     Var,
 )
 from ixion.op.define import OpPattern
-from ixion.op.typed import attrs_of, op_attr, op_name, shape_of
+from ixion.op.typed import attrs_of, dims_of, never_larger, op_attr, op_name, same_shape
 from ixion.transform.context import PassContext
 from ixion.transform.conv_chain import Chain, takes_gate
 from ixion.transform.pass_info import PassInfo
 from ixion.transform.pass_infra import FunctionPass
 from ixion.transform.registry import register_pass
 from ixion.transform.simplify_inference import is_row_norm
+
+if TYPE_CHECKING:
+    from ixion.base.dim import Dim
 
 LIMIT = 48  # calls in one kernel
 VIEWS = frozenset(("reshape", "squeeze", "expand_dims", "nn.batch_flatten", "copy"))
@@ -50,6 +54,11 @@ HEADS = frozenset(
     " nn.max_pool2d nn.avg_pool2d nn.global_avg_pool2d nn.global_max_pool2d"
     " nn.adaptive_avg_pool2d nn.max_pool1d nn.avg_pool1d".split()
 )
+# What follows from sizes alone is cheaper to make anew than to read, in so many calls and in
+# kernels of these kinds.
+COUNTS = frozenset(("sizes", "iota"))
+MOST_COUNTED = 16
+SIMPLE = frozenset(("elementwise", "injective", "view", "reduce"))
 # A head that also takes what comes before it, and moves of its rows.
 NORM = "nn.layer_norm"
 # Ops that stand alone: several passes over their data.
@@ -110,15 +119,48 @@ class _Former:
         self.nodes = [n for n in nodes if isinstance(n, (Call, Tuple, TupleGetItem))]
         self.index = {id(n): i for i, n in enumerate(self.nodes)}
         self.groups: dict[int, _Group] = {}
+        self.counted = self._counted()
 
     def run(self) -> Expr:
         self.graph = self._graph()
         self.doms = PostDominators(self.graph)
         for i, node in enumerate(self.nodes):
-            if isinstance(node, Call) and isinstance(node.op, Op) and i not in self.groups:
+            if i in self.groups or i in self.counted:
+                continue
+            if isinstance(node, Call) and isinstance(node.op, Op):
                 special = self._attention(i, node) or self._gated(i, node)
                 self._take(special or self._convolutions(i, node))
+        for i in sorted(self.counted, reverse=True):
+            if not self._counted_by_readers(i):
+                kind = "elementwise" if _kind(self._call(i)) == "elementwise" else "injective"
+                self._take(_Group(kind, {i}, i))
         return self._rebuild()
+
+    def _counted(self) -> dict[int, int]:
+        """Calls whose value follows from sizes and scalars alone, and how many calls make it."""
+        found: dict[int, int] = {}
+        for i, node in enumerate(self.nodes):
+            if not isinstance(node, Call) or not has_compute(node) or op_name(node) in HEADS:
+                continue
+            if _pattern(node) > OpPattern.INJECTIVE or _tensor(node) is None:
+                continue
+            inner = [found.get(self.index.get(id(a), -1), 0) for a in node.args]
+            known = all(n or _is_scalar(a) for n, a in zip(inner, node.args, strict=True))
+            if known and sum(inner) < MOST_COUNTED and (any(inner) or op_name(node) in COUNTS):
+                found[i] = 1 + sum(inner)
+        return found
+
+    def _counted_by_readers(self, i: int) -> bool:
+        """Whether each reader of a value that follows from sizes is a kernel that makes it."""
+        node = self.graph.nodes[i]
+        readers = {consumer.index for consumer, _ in node.outputs}
+        return not node.extern_ref and all(map(self._counts, readers))
+
+    def _counts(self, reader: int) -> bool:
+        group = self.groups.get(reader)
+        if group is None:
+            return reader in self.counted
+        return group.kind in SIMPLE and has_compute(self._call(reader))
 
     def _graph(self) -> ForwardGraph:
         graph = ForwardGraph()
@@ -180,7 +222,7 @@ class _Former:
                 self._extend(group, after[0])
                 return self._with_moves(group)
             if name == "nn.softmax" and not softmax:
-                softmax = attrs_of(after[1]).axis in (-1, len(shape_of(after[1])) - 1)
+                softmax = attrs_of(after[1]).axis in (-1, len(dims_of(after[1])) - 1)
                 if not softmax:
                     return None
             elif name not in VIEWS and (softmax or not self._keeps_size(group.last, after[1])):
@@ -207,7 +249,7 @@ class _Former:
         before, after = self._type(i), _tensor(call)
         if before is None or after is None or _pattern(call) > OpPattern.BROADCAST:
             return False
-        return _size(before) == _size(after)
+        return never_larger(before, after) and never_larger(after, before)
 
     def _with_moves(self, group: _Group) -> _Group:
         """Adds the reshapes and transposes that only move the result."""
@@ -261,7 +303,7 @@ class _Former:
         before, after = self._type(group.last), _tensor(call)
         if before is None or after is None:
             return ""
-        same = tuple(before.shape) == tuple(after.shape)
+        same = same_shape(before, after)
         name = op_name(call)
         if kind == "nn.dense" and (name in VIEWS or name == "transpose"):
             return kind if is_sink and self._keeps_dense_rows(group, call) else ""
@@ -275,7 +317,7 @@ class _Former:
             return ""
         if pattern == OpPattern.COMM_REDUCE:
             return "reduce" if is_sink and kind == "elementwise" else ""
-        if pattern > OpPattern.INJECTIVE or _size(after) > _size(before):
+        if pattern > OpPattern.INJECTIVE or not never_larger(after, before):
             return ""
         if pattern <= OpPattern.BROADCAST and same and name not in VIEWS:
             return "elementwise" if kind == "elementwise" else "injective"
@@ -290,7 +332,7 @@ class _Former:
             return False
         if op_name(move) == "transpose":
             return _has_channels_second(move)
-        return shape_of(move)[-1:] == shape_of(move.args[0])[-1:]
+        return _same_rows(dims_of(move), dims_of(move.args[0]))
 
     def _lies_across(self, group: _Group) -> bool:
         """Whether a norm's rows have become channels: other moves would tear them."""
@@ -319,7 +361,7 @@ class _Former:
             if group is None:
                 new[id(node)] = _with_operands(node, new)
             elif i == group.last:
-                new[id(node)] = _formed(group, self.groups, self.index, new)
+                new[id(node)] = _formed(group, self.groups, self.index, self.counted, new)
         return new.get(id(self.func.body), self.func.body)
 
 
@@ -373,16 +415,18 @@ def _read_through(
             if not _keeps_rows(source):
                 return False
         source = source.args[0]
-    return moves > 0 and isinstance(source, Call)
+    return moves > 0 and isinstance(source, (Call, Constant))
 
 
 def _keeps_rows(call: Call) -> bool:
     """Whether neighbours along the last axis stay neighbours."""
-    rank, attrs = len(shape_of(call.args[0])), attrs_of(call)
+    rank, attrs = len(dims_of(call.args[0])), attrs_of(call)
     if op_name(call) == "transpose":
         return bool(attrs.axes) and attrs.axes[-1] % rank == rank - 1
     if op_name(call) == "take":
         return attrs.axis is not None and attrs.axis % rank != rank - 1
+    if op_name(call) == "strided_slice" and isinstance(call.args[0], Constant):
+        return bool(attrs.axes) and all(a % rank != rank - 1 for a in attrs.axes)
     return False
 
 
@@ -391,7 +435,7 @@ def _moves_rows(call: Call) -> bool:
 
     Also where its channels come second: then the rows lie across it.
     """
-    name, before, after = op_name(call), shape_of(call.args[0]), shape_of(call)
+    name, before, after = op_name(call), dims_of(call.args[0]), dims_of(call)
     if name == "transpose":
         axes = [a % len(before) for a in attrs_of(call).axes or ()]
         return bool(axes) and len(before) - 1 in (axes[-1], *axes[1:2])
@@ -399,19 +443,26 @@ def _moves_rows(call: Call) -> bool:
         return False
     if name not in VIEWS and name not in ("take", "strided_slice"):
         return False
-    return before[-1:] == after[-1:] and prod(after) > 0
+    return _same_rows(before, after) and 0 not in after
+
+
+def _same_rows(before: Sequence[Dim], after: Sequence[Dim]) -> bool:
+    """Whether the last axes have one length."""
+    if not before or not after:
+        return not before and not after
+    return bool(dims.same(before[-1], after[-1]))
 
 
 def _has_channels_last(call: Call) -> bool:
     """Whether the call moves the channels (axis 1) to the end and keeps the order of the others."""
-    rank = len(shape_of(call))
+    rank = len(dims_of(call))
     wanted = [0, *range(2, rank), 1]
     return op_name(call) == "transpose" and [a % rank for a in attrs_of(call).axes or ()] == wanted
 
 
 def _has_channels_second(call: Call) -> bool:
     """Whether a transpose moves the last of four or more axes to the second place."""
-    rank = len(shape_of(call))
+    rank = len(dims_of(call))
     return rank >= 4 and [a % rank for a in attrs_of(call).axes or ()] == [
         0, rank - 1, *range(1, rank - 1)
     ]  # fmt: skip
@@ -445,10 +496,6 @@ def _tensor(node: Expr) -> TensorType | None:
     return kind if isinstance(kind, TensorType) else None
 
 
-def _size(kind: TensorType) -> int:
-    return prod(d if isinstance(d, int) else 1 << 20 for d in kind.shape)
-
-
 def _with_operands(node: Expr, new: dict[int, Expr]) -> Expr:
     if isinstance(node, Tuple):
         fields = tuple(new.get(id(f), f) for f in node.fields)
@@ -460,8 +507,16 @@ def _with_operands(node: Expr, new: dict[int, Expr]) -> Expr:
     return node.copy(args=tuple(new.get(id(a), a) for a in node.args))
 
 
+def _is_scalar(expr: Expr) -> bool:
+    return isinstance(expr, Constant) and expr.data.size == 1
+
+
 def _formed(
-    group: _Group, groups: dict[int, _Group], index: dict[int, int], new: dict[int, Expr]
+    group: _Group,
+    groups: dict[int, _Group],
+    index: dict[int, int],
+    counted: Container[int],
+    new: dict[int, Expr],
 ) -> Call:
     """A call of the group's function on what it reads from outside."""
     inside: dict[int, Expr] = {}
@@ -471,8 +526,10 @@ def _formed(
     def operand(expr: Expr, scalars: bool) -> Expr:
         if id(expr) in inside:
             return inside[id(expr)]
-        if scalars and isinstance(expr, Constant) and expr.data.size == 1:
+        if scalars and _is_scalar(expr):
             return expr
+        if scalars and index.get(id(expr)) in counted and group.kind in SIMPLE:
+            return expr  # with all that it is computed from: nothing of it comes from outside
         if _read_through(group.kind, expr, new, groups, index):
             chain: list[Call] = []
             source: Expr = expr

@@ -47,6 +47,8 @@ _BUILTIN: dict[str, str] = {
     "PlanLayouts": "plan_layouts",
     "SplitToSlices": "split_to_slices",
     "FindLayerNorm": "find_layer_norm",
+    "SettleSizes": "settle_sizes",
+    "DynamicToStatic": "dynamic_to_static",
 }
 
 

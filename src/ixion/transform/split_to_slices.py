@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ixion.base import dim as dims
 from ixion.ir import Call, Expr, Function, IRModule, Op, TupleGetItem, rewrite
 from ixion.op.call import call as make_call
 from ixion.op.typed import attrs_of, field_types, op_name
@@ -37,11 +38,13 @@ def _slice(old: Expr, new: Expr) -> Expr:
     assert isinstance(old, TupleGetItem)
     sizes = [f.shape for f in field_types(old.tuple_value)]
     axis = int(attrs_of(source).axis) % len(sizes[0])
-    along = [n for n in (s[axis] for s in sizes) if isinstance(n, int)]
-    if len(along) != len(sizes):
+    along = [s[axis] for s in sizes]
+    if any(isinstance(n, dims.Any) for n in along):
         return new
-    begin = sum(along[: new.index])
-    end = begin + along[new.index]
+    begin: dims.Dim = 0
+    for size in along[: new.index]:
+        begin = dims.add(begin, size)
+    end = dims.add(begin, along[new.index])
     return make_call(
         "strided_slice", source.args[0], begin=(begin,), end=(end,), strides=(1,), axes=(axis,),
         span=new.span or source.span,

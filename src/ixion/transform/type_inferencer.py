@@ -100,7 +100,10 @@ class TypeInferencer:
         self.type_args: dict[Expr, tuple[Type, ...]] = {}
         self.values = ValueTable(self.known, self._value_of_call)
         self._globals: dict[str, Type] = {}
+        self._main = {mod[name] for name in ("main",) if name in mod}
         self._bound: set[Let] = set()
+        # How many branches and function literals inference is inside of.
+        self._uncertain = 0
         self._patterns = PatternTyper(mod, self.solver, self.bind_var)
 
     def infer(self, expr: Expr) -> Type:
@@ -269,7 +272,8 @@ class TypeInferencer:
                 error.where = place_of(call)
             raise
         if noted and self.guards is not None:
-            self.guards.extend(replace(guard, span=call.span) for guard in noted)
+            certain = not self._uncertain
+            self.guards.extend(replace(g, span=call.span, certain=certain) for g in noted)
         return Inferred(found) if isinstance(found, Type) else found
 
     def _settle(self, call: Call, out: Type, found: Inferred) -> None:
@@ -376,7 +380,9 @@ class TypeInferencer:
 
     def _function(self, func: Function) -> Step:
         params = [self.bind_var(param) for param in func.params]
+        self._uncertain += func not in self._main
         kind = yield self._region(func.body)
+        self._uncertain -= func not in self._main
         self.solver.solve()
         kind = self.solver.resolve(kind)
         if isinstance(kind, FuncType) and kind.type_params:
@@ -415,8 +421,10 @@ class TypeInferencer:
     def _if(self, expr: If) -> Step:
         cond = yield self._region(expr.cond)
         self.solver.unify(cond, _BOOL, place_of(expr))
+        self._uncertain += 1
         then = yield self._region(expr.true_branch)
         other = yield self._region(expr.false_branch)
+        self._uncertain -= 1
         return self.solver.unify(then, other, place_of(expr))
 
     def _match(self, match: Match) -> Step:
@@ -424,9 +432,11 @@ class TypeInferencer:
         for clause in match.clauses:
             self._patterns.bind(clause.lhs, data)
         kind: Type = self.solver.hole()
+        self._uncertain += 1
         for clause in match.clauses:
             found = yield self._region(clause.rhs)
             kind = self.solver.unify(kind, found, place_of(match))
+        self._uncertain -= 1
         self._patterns.check_complete(match)
         return kind
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ixion.base.dim import Any as AnyDim
 from ixion.base.errors import TypeInferenceError
 from ixion.ir import (
     Call,
@@ -40,19 +41,19 @@ __all__ = ["TypeWriter", "keep_type", "write_type"]
 _E = TypeVar("_E", bound=Expr)
 _write_type_args = vars(Call)["type_args"].__set__
 write_type = vars(Expr)["_checked_type"].__set__
-_INT = frozenset({int})
 
 
 def keep_type(old: Expr, new: _E) -> _E:
     """``new`` with the type of ``old``, whose value it has: inference need not visit it.
 
-    Only static types are kept (a dynamic one may get more precise by inference), and only where
-    everything below has its type, for inference does not look below a typed expression.
+    Only types of known sizes are kept (an unknown one, ``Any``, may get more precise by inference),
+    and only where everything below has its type, for inference does not look below a typed
+    expression.
     """
     if new is old or written_type(new) is not None:
         return new
     kind = written_type(old)
-    if kind is not None and is_static_type(kind):
+    if kind is not None and is_known_type(kind):
         for part in children(new):
             if written_type(part) is None and type(part) is not Op:
                 return new
@@ -60,11 +61,11 @@ def keep_type(old: Expr, new: _E) -> _E:
     return new
 
 
-def is_static_type(kind: Type) -> bool:
-    """A tensor whose sizes are all ints, or a tuple of such tensors."""
+def is_known_type(kind: Type) -> bool:
+    """A tensor whose sizes are numbers or symbols, or a tuple of such tensors."""
     if type(kind) is TensorType:
-        return _INT.issuperset(map(type, kind.shape))
-    return type(kind) is TupleType and all(map(is_static_type, kind.fields))
+        return AnyDim not in set(map(type, kind.shape))
+    return type(kind) is TupleType and all(map(is_known_type, kind.fields))
 
 
 class TypeWriter:

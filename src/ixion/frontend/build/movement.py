@@ -13,6 +13,7 @@ from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.emitter import Emitter, Number
 from ixion.frontend.term import Array, Term, at_most, static
+from ixion.ir import Call, Constant, Expr, Op
 from ixion.op.slice import FAR
 
 #: A slice bound beyond any size.
@@ -147,9 +148,16 @@ def slices(
     if not chosen:
         return x
     chosen.sort(key=lambda one: one[0])
-    names = ("axes", "begin", "end", "strides")
-    columns: dict[str, Any] = dict(zip(names, zip(*chosen, strict=True), strict=True))
-    return emit.call("strided_slice", x, slice_mode="end", **columns)
+    columns = tuple(zip(*chosen, strict=True))
+    made = _cut(emit, x, *columns)
+    if x.known and not made.known:
+        made.cut = (x, columns)
+    return made
+
+
+def _cut(emit: Emitter, x: Term, axes: Any, begin: Any, end: Any, strides: Any) -> Term:
+    bounds = {"begin": begin, "end": end, "strides": strides, "axes": axes}
+    return emit.call("strided_slice", x, slice_mode="end", **bounds)
 
 
 def _is_whole(size: Dim, begin: Dim, end: Dim, step: int) -> bool:
@@ -271,6 +279,10 @@ def take(emit: Emitter, x: Term, indices: Term, axis: int) -> Term:
     The shape is that of x with the axis replaced by the shape of the indices.
     """
     axis %= x.rank
+    if indices.cut is not None and x.known:
+        # A part of a known table: the table is picked from once, whatever the part's size.
+        whole, (first, *names) = indices.cut
+        return _cut(emit, take(emit, x, whole, axis), [axis + a for a in first], *names)
     place = indices.ints() if indices.size == 1 else None
     if place is not None and not isinstance(x.shape[axis], int):
         # One place on an axis of symbolic size: a slice, whose bounds are guarded.
@@ -292,6 +304,8 @@ def wrapped(emit: Emitter, indices: Term, size: Dim) -> Term:
     if indices.dtype.startswith("uint"):
         return indices
     known = indices.array if indices.known else None
+    if known is None and _never_negative(indices.expr):
+        return indices
     if known is not None and isinstance(size, int):
         if known.size and not (-size <= int(known.min()) and int(known.max()) < size):
             raise ModelFormatError(f"an index is outside the axis of size {size}")
@@ -306,6 +320,41 @@ def wrapped(emit: Emitter, indices: Term, size: Dim) -> Term:
     negative = emit.call("less", indices, 0)
     whole = emit.sizes(size, indices.dtype)
     return emit.call("where", negative, emit.call("add", indices, whole), indices)
+
+
+_MOVES = frozenset(("strided_slice", "reshape", "expand_dims", "squeeze", "transpose", "cast"))
+_RISING = frozenset(("add", "multiply"))
+
+
+def _never_negative(expr: Expr) -> bool:
+    """Whether positions that were counted, and not read from data, can be seen to be so."""
+    pending, left = [expr], 64
+    while pending and left:
+        one, left = pending.pop(), left - 1
+        if isinstance(one, Constant):
+            small = one.data.size <= _MOST_PARTS and one.data.dtype.kind in "iub"
+            if not small or (one.data.size and one.data.min() < 0):
+                return False
+        elif not isinstance(one, Call) or not isinstance(one.op, Op):
+            return False
+        elif one.op.name in _MOVES:
+            pending.append(one.args[0])
+        elif one.op.name in _RISING:
+            pending.extend(one.args)
+        elif not _counts_up(one.op.name, one.attrs):
+            return False
+    return not pending
+
+
+def _counts_up(name: str, attrs: Any) -> bool:
+    if name == "sizes":
+        first: Sequence[Dim] = attrs.values
+    elif name == "iota" and attrs.step > 0:
+        first = (attrs.start,)
+    else:
+        return False
+    bounds = [dims.lower_bound(dim) for dim in first]
+    return all(bound is not None and bound >= 0 for bound in bounds)
 
 
 def count(shape: Sequence[Dim]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from ixion import op
 from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
 from ixion.base.span import Span
-from ixion.frontend.binding import bind_sizes, symbol
+from ixion.frontend.binding import bind_sizes, symbol, with_fixed_sizes
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.onnx.convert import Site, converter, dtype_of
 from ixion.frontend.onnx.families import load_families
@@ -59,7 +59,7 @@ def load_onnx(path: str | Path, shapes: Shapes | None = None) -> IRModule:
 def import_model(model: Model, name: str, shapes: Shapes | None = None) -> IRModule:
     """The module of a model that was read; `name` is what spans call the file."""
     load_families()
-    return _Importer(model, name).module(shapes)
+    return with_fixed_sizes(lambda fixed: _Importer(model, name).module(shapes, fixed))
 
 
 def onnx_inputs(path: str | Path) -> dict[str, TensorType]:
@@ -74,7 +74,7 @@ class _Importer:
         self.emit = Emitter()
         self.refused: list[tuple[str, int, list[str]]] = []
 
-    def module(self, shapes: Shapes | None) -> IRModule:
+    def module(self, shapes: Shapes | None, fixed: Mapping[str, int]) -> IRModule:
         graph = self.model.graph
         if self.model.opset() < _OLDEST_OPSET:
             raise ModelFormatError(
@@ -85,7 +85,7 @@ class _Importer:
                 hint="convert it with onnx.version_converter",
             )
         self._refuse_unknown(graph)
-        scope, params = self._inputs(graph, shapes)
+        scope, params = self._inputs(graph, shapes, fixed)
         outputs = self._graph(graph, scope, self.model.opsets, 0)
         if self.refused:
             raise UnsupportedOpError(gathered(self.refused), where=self.name)
@@ -117,9 +117,11 @@ class _Importer:
         opset = self.model.opset(node.domain)
         return bool(converter(node.op_type, node.domain, opset) or _same_name(node))
 
-    def _inputs(self, graph: Graph, shapes: Shapes | None) -> tuple[dict[str, Term], list[Var]]:
+    def _inputs(
+        self, graph: Graph, shapes: Shapes | None, fixed: Mapping[str, int]
+    ) -> tuple[dict[str, Term], list[Var]]:
         stated = _stated_inputs(graph, self.name)
-        bound = bind_sizes({name: kind.shape for name, kind in stated.items()}, shapes)
+        bound = bind_sizes({name: kind.shape for name, kind in stated.items()}, shapes, fixed)
         scope: dict[str, Term] = {}
         params = []
         for name, open_kind in stated.items():

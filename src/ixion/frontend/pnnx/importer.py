@@ -13,7 +13,7 @@ from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim, SymVar
 from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
 from ixion.base.span import Span
-from ixion.frontend.binding import bind_sizes
+from ixion.frontend.binding import bind_sizes, with_fixed_sizes
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.order import in_order
 from ixion.frontend.pnnx.archive import Archive
@@ -43,9 +43,15 @@ def load_pnnx(path: str | Path, shapes: Shapes | None = None) -> IRModule:
     network = read_param(path)
     load_families()
     if not any(operator.weights for operator in network.operators):
-        return _Importer(network, path.name, None).module(shapes)
+        return _imported(network, path.name, None, shapes)
     with Archive(path.with_suffix(".bin")) as archive:
-        return _Importer(network, path.name, archive).module(shapes)
+        return _imported(network, path.name, archive, shapes)
+
+
+def _imported(
+    network: Network, name: str, archive: Archive | None, shapes: Shapes | None
+) -> IRModule:
+    return with_fixed_sizes(lambda sizes: _Importer(network, name, archive).module(shapes, sizes))
 
 
 def pnnx_inputs(path: str | Path) -> dict[str, TensorType]:
@@ -63,7 +69,7 @@ class _Importer:
         self.items: dict[str, Item] = {}
         self.occurrence = _occurrences(network.operators)
 
-    def module(self, shapes: Shapes | None) -> IRModule:
+    def module(self, shapes: Shapes | None, sizes: Mapping[str, int]) -> IRModule:
         operators = self.network.operators
         self._refuse_control()
         self._refuse_unknown()
@@ -73,7 +79,7 @@ class _Importer:
             (),
             lambda index: self._place(operators[index]),
         )
-        params = self._inputs(shapes)
+        params = self._inputs(shapes, sizes)
         fixed = {
             name for operator in operators if operator.kind == _ATTRIBUTE
             for name in operator.outputs
@@ -128,9 +134,9 @@ class _Importer:
     def _place(self, operator: Operator) -> str:
         return f"{self.name}:{operator.line} {operator.kind} {operator.name}"
 
-    def _inputs(self, shapes: Shapes | None) -> list[Var]:
+    def _inputs(self, shapes: Shapes | None, sizes: Mapping[str, int]) -> list[Var]:
         stated = _stated_inputs(self.network, self.name)
-        bound = bind_sizes({name: kind.shape for name, kind in stated.items()}, shapes)
+        bound = bind_sizes({name: kind.shape for name, kind in stated.items()}, shapes, sizes)
         lines = [operator for operator in self.network.operators if operator.kind == _INPUT]
         return [self._param(line, bound[line.name], stated[line.name].dtype) for line in lines]
 
@@ -220,7 +226,7 @@ def _stated_inputs(network: Network, name: str) -> dict[str, TensorType]:
             raise ModelFormatError("a broken input", where=f"{name}:{operator.line}")
         shape = operator.shapes.get(operator.outputs[0])
         sizes = tuple(
-            SymVar(f"in{len(found)}_{axis}") if dim is None else dim
+            SymVar(f"input{len(found)}_{axis}") if dim is None else dim
             for axis, dim in enumerate(shape.dims if shape else ())
         )
         found[operator.name] = TensorType(sizes, (shape.dtype if shape else "") or "float32")
