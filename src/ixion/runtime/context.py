@@ -58,7 +58,7 @@ class _Layout:
 
 
 class Memory:
-    """Arena and scratch that contexts of different programs use in turn; grows, never shrinks."""
+    """Arena and scratch of runs of any sizes in turn; grows, never shrinks."""
 
     def __init__(self) -> None:
         self.block = allocate(0)
@@ -73,12 +73,11 @@ class Memory:
 class Context:
     """Run and worker records, slots, arena, scratch and copies of small inputs and outputs.
 
-    With `memory` arena and scratch are that, else the context's own. `inputs` and `outputs` are
-    views of the copies, None for tensors used where they lie (bound by `bind`). `words` is the run
-    record, int64[16]; `record` its address.
+    `inputs` and `outputs` are views of the copies, None for tensors used where they lie (bound by
+    `bind`). `words` is the run record, int64[16]; `record` its address.
     """
 
-    def __init__(self, binding: Binding, pool: int, memory: Memory | None = None) -> None:
+    def __init__(self, binding: Binding, pool: int) -> None:
         program, threads = binding.program, binding.threads
         layout = _Layout()
         layout.take(RunWord.SIZE)
@@ -86,13 +85,10 @@ class Context:
         self._slots_at = layout.take(8 * len(binding.table.slots))
         inputs = layout.take_copies(program.inputs, program.carried)
         outputs = layout.take_copies(program.outputs)
-        body = layout if memory is None else _Layout()
-        self._arena_at = body.take(program.arena_size)
-        scratch = [body.take(program.scratch_size) for _ in range(threads)]
+        self._arena_at = layout.take(program.arena_size)
+        scratch = [layout.take(program.scratch_size) for _ in range(threads)]
         self._block = allocate(layout.size)
         self.record = address_of(self._block)
-        self.body = self._block if memory is None else memory.room(body.size)
-        self._body_address = address_of(self.body)
         self._binding = binding
         self.inputs = [self._copy(at, s) for at, s in zip(inputs, program.inputs, strict=True)]
         self.outputs = [self._copy(at, s) for at, s in zip(outputs, program.outputs, strict=True)]
@@ -138,7 +134,7 @@ class Context:
 
     def _buffer(self, slot: Slot) -> tuple[Array, int]:
         if slot.kind == "arena":
-            return self.body, self._arena_at
+            return self._block, self._arena_at
         return _bytes(self._tensor(slot.kind, slot.index)), 0
 
     def _tensor(self, kind: str, index: int) -> Array:
@@ -154,7 +150,7 @@ class Context:
         if slot.kind == "imm":
             return slot.offset
         if slot.kind == "arena":
-            return self._body_address + self._arena_at + slot.offset
+            return self.record + self._arena_at + slot.offset
         if slot.kind in ("input", "output"):
             copy = (self.inputs if slot.kind == "input" else self.outputs)[slot.index]
             return 0 if copy is None else address_of(copy) + slot.offset
@@ -174,7 +170,7 @@ class Context:
         for word, value in values.items():
             self.words[word // 8] = value
         for worker, place in enumerate(scratch):
-            self._workers[worker * WorkerWord.SIZE // 8] = self._body_address + place
+            self._workers[worker * WorkerWord.SIZE // 8] = self.record + place
 
     def _int64(self, offset: int, count: int) -> npt.NDArray[np.int64]:
         return np.ndarray((count,), np.int64, buffer=self._block, offset=offset)

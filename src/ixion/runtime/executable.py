@@ -19,13 +19,13 @@ from ixion.base.errors import CodegenError, InputError, KernelError
 from ixion.base.target import usable_cores
 from ixion.runtime import native
 from ixion.runtime.arena import address_of, allocate
-from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context, Memory
+from ixion.runtime.context import COPY_LIMIT, Array, Binding, Context
 from ixion.runtime.hosts import Resolver, resolve, run_host
 from ixion.runtime.inputs import check_count, fitting, in_order, usable_in_place
 from ixion.runtime.outputs import Out, bind_outputs, check_out, collect, place_of, result_view
 from ixion.runtime.pool import checked_threads, default_threads, pool_for, spin_of
 from ixion.runtime.profile import Profile, make_profile, new_counters
-from ixion.runtime.program import Program
+from ixion.runtime.program import Program, StateSpec
 from ixion.runtime.table import build_table
 
 _DONE = int(Status.DONE)
@@ -47,7 +47,12 @@ class Shared:
     @classmethod
     def of(cls, program: Program) -> Shared:
         code = native.load(program.objects) if program.objects else None
-        return cls(code, _new_states(program))
+        return cls(code, new_states(program.states, program.constants))
+
+
+def fault_reason(code: int) -> str:
+    """A kernel's nonzero result in words."""
+    return _FAULTS.get(code, f"fault {code}")
 
 
 class Executable:
@@ -132,18 +137,6 @@ class Executable:
             self._free.append(context)
             if self._waiting:
                 self._notify()
-
-    def run_in(
-        self, context: Context, values: Sequence[object], out: Out | None = None
-    ) -> list[Array]:
-        """`run_flat` in a context from `new_context` that the caller looks after."""
-        try:
-            if self._simple and out is None:
-                return self._run_copied(context, values)
-            return self._run_bound(context, values, out)
-        except BaseException:
-            context.reset()
-            raise
 
     def single_runner(self) -> Callable[[Mapping[str, object]], dict[str, Array]] | None:
         """`run` in one function for small programs with one input and one output, else None.
@@ -290,7 +283,7 @@ class Executable:
         number = int(context.words[RunWord.ERROR_STEP // 8])
         step = self.program.steps[number]
         index = context.error_index(int(context.words[RunWord.ERROR_WORKER // 8]))
-        reason = _FAULTS.get(code, f"fault {code}")
+        reason = fault_reason(code)
         message = f"kernel '{step.kernel}': {reason}"
         return KernelError(message, step=number, node=step.label or None, index=index)
 
@@ -310,18 +303,15 @@ class Executable:
                         with contextlib.suppress(IndexError):
                             return self._free.pop()
                     if len(self._contexts) < self._limit:
-                        context = self.new_context()
-                        self._contexts.append(context)
-                        return context
+                        return self._new_context()
                     self._changed.wait()
             finally:
                 self._waiting -= 1
 
-    def new_context(self, memory: Memory | None = None) -> Context:
-        """What one run at a time needs; with `memory` in part shared with other programs."""
+    def _new_context(self) -> Context:
         shared = self._binding.threads > 1 and not self._forked
         pool = pool_for(self._binding.threads).address if shared else 0
-        context = Context(self._binding, pool, memory)
+        context = Context(self._binding, pool)
         if self._simple:
             specs = self.program.outputs
             context.results = [
@@ -329,6 +319,7 @@ class Executable:
             ]
             if len(context.copies) == len(context.results) == 1:
                 context.single = (*context.copies[0], context.record, context.results[0].copy)
+        self._contexts.append(context)
         return context
 
     def _notify(self) -> None:
@@ -367,13 +358,14 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _new_states(program: Program) -> list[Array]:
+def new_states(specs: Sequence[StateSpec], constants: Sequence[Array]) -> list[Array]:
+    """State buffers, zero or as their initial constant says."""
     states = []
-    for spec in program.states:
+    for spec in specs:
         block = allocate(spec.nbytes)
         array = np.ndarray(spec.shape, dtypes.to_numpy(spec.dtype), buffer=block)
         if spec.initial >= 0:
-            array[...] = program.constants[spec.initial]
+            array[...] = constants[spec.initial]
         states.append(array)
     return states
 

@@ -42,20 +42,27 @@ def run_host(
     context: Context, number: int, step: Step, host: HostStep, function: HostFunction
 ) -> None:
     """Do a host step. Raises KernelError, naming the step, for whatever the operator raises."""
-    split = len(host.inputs)
-    arguments = [context.view(s, t) for s, t in zip(step.slots, host.inputs, strict=False)]
+    specs = (*host.inputs, *host.outputs)
+    tensors = [context.view(slot, spec) for slot, spec in zip(step.slots, specs, strict=True)]
+    do_host(host, function, tensors, number, step.label)
+
+
+def do_host(
+    host: HostStep, function: HostFunction, tensors: Sequence[Array], number: int, label: str
+) -> None:
+    """Do an operator on tensors in memory, arguments first. Raises as ``run_host``."""
+    arguments = list(tensors[: len(host.inputs)])
     for argument in arguments:
         argument.flags.writeable = False
     try:
         results = function(arguments)
-        pairs = zip(step.slots[split:], host.outputs, results, strict=True)
-        for slot, spec, result in pairs:
-            _store(context.view(slot, spec), np.asarray(result))
+        for place, result in zip(tensors[len(host.inputs) :], results, strict=True):
+            _store(place, np.asarray(result))
     except IxionError:
         raise
     except Exception as error:
         message = f"host operator '{host.op}' failed: {error}"
-        raise KernelError(message, step=number, node=step.label) from error
+        raise KernelError(message, step=number, node=label) from error
 
 
 def _store(place: npt.NDArray[Any], value: npt.NDArray[Any]) -> None:

@@ -150,6 +150,23 @@ class Outline:
         return _Builder(self, sizes).program()
 
 
+def bound_host(host: HostStep, sizes: Mapping[str, int]) -> HostStep:
+    """A host step with numbers for symbols, in its attributes and tensors."""
+
+    def number(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [number(one) for one in value]
+        return dims.evaluate(value, sizes) if isinstance(value, dims.SymExpr) else value
+
+    def spec(one: TensorSpec) -> TensorSpec:
+        return replace(one, shape=tuple(number(list(one.shape))))
+
+    return replace(
+        host, attrs={name: number(value) for name, value in host.attrs.items()},
+        inputs=tuple(map(spec, host.inputs)), outputs=tuple(map(spec, host.outputs)),
+    )  # fmt: skip
+
+
 def _attr_dims(value: Any) -> Iterator[Dim]:
     """Dims among the values of attributes."""
     stack = [value]
@@ -165,7 +182,7 @@ def _attr_dims(value: Any) -> Iterator[Dim]:
 
 class _Builder:
     def __init__(self, outline: Outline, sizes: Mapping[str, int]) -> None:
-        self.outline, self.table = outline, outline.size_table()
+        self.outline, self.table, self.sizes = outline, outline.size_table(), sizes
         self.values = self.table.values(sizes)
         # Memory is taken as if no size were 0: what is not there may still be looked at.
         empty = any(size == 0 for size in sizes.values())
@@ -191,7 +208,7 @@ class _Builder:
         program = Program(
             steps, outline.constants, size, scratch, [self._spec(s) for s in outline.inputs],
             [self._spec(s) for s in outline.outputs], outline.target_key, outline.objects,
-            [self._host(h) for h in outline.hosts], list(outline.states),
+            [bound_host(h, self.sizes) for h in outline.hosts], list(outline.states),
             [None if n < 0 else _slot(rooms[n]) for n in outline.output_rooms], outline.meta,
             list(outline.carried),
         )  # fmt: skip
@@ -249,18 +266,6 @@ class _Builder:
 
     def _spec(self, spec: TensorSpec) -> TensorSpec:
         return replace(spec, shape=tuple(self.value(d) for d in spec.shape))
-
-    def _host(self, host: HostStep) -> HostStep:
-        inputs = tuple(self._spec(s) for s in host.inputs)
-        outputs = tuple(self._spec(s) for s in host.outputs)
-        attrs = {name: self._attr(value) for name, value in host.attrs.items()}
-        return replace(host, attrs=attrs, inputs=inputs, outputs=outputs)
-
-    def _attr(self, value: Any) -> Any:
-        """An attribute with numbers for dims."""
-        if isinstance(value, (list, tuple)):
-            return [self._attr(one) for one in value]
-        return self.value(value) if isinstance(value, dims.SymExpr) else value
 
 
 def _positions(kept: Sequence[int], total: int) -> Callable[[int], int]:

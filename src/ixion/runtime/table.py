@@ -24,7 +24,7 @@ SHARE = 2_000.0
 #: Nanoseconds of work to share below which a run does not wake anybody.
 WAKE = 20_000.0
 #: Weight of a step of unknown cost: the clock is read after this many of them.
-_UNKNOWN_WEIGHT = CLOCK_WEIGHT // 16
+UNKNOWN_WEIGHT = CLOCK_WEIGHT // 16
 
 
 @dataclass(frozen=True)
@@ -78,34 +78,51 @@ def _windows(steps: Sequence[Step]) -> tuple[tuple[Slot, ...], tuple[int, ...]]:
 
 
 def _limits(steps: Sequence[Step], threads: int) -> list[int]:
+    kinds, tasks, costs = ([getattr(s, n) for s in steps] for n in ("kind", "tasks", "cost"))
+    return limits_of(kinds, tasks, costs, threads)
+
+
+def limits_of(
+    kinds: Sequence[str], tasks: Sequence[int], costs: Sequence[float], threads: int
+) -> list[int]:
     """Most threads for each step; one everywhere if there is too little to share in all."""
-    limits = [_limit(step, threads) for step in steps]
-    shared = [step.cost for step, limit in zip(steps, limits, strict=True) if limit > 1]
+    limits = [
+        _limit(kind, count, cost, threads)
+        for kind, count, cost in zip(kinds, tasks, costs, strict=True)
+    ]
+    shared = [cost for cost, limit in zip(costs, limits, strict=True) if limit > 1]
     if all(cost > 0 for cost in shared) and sum(shared) < WAKE:
         return [min(limit, 1) for limit in limits]
     return limits
 
 
-def _limit(step: Step, threads: int) -> int:
-    if step.kind != "call":
+def _limit(kind: str, tasks: int, cost: float, threads: int) -> int:
+    if kind != "call":
         return 0
-    worth = int(step.cost / SHARE) if step.cost > 0 else threads
-    return max(1, min(threads, step.tasks, worth))
+    worth = int(cost / SHARE) if cost > 0 else threads
+    return max(1, min(threads, tasks, worth))
 
 
 def _barriers(steps: Sequence[Step], limits: Sequence[int]) -> list[bool]:
+    kinds, wanted, targets = ([getattr(s, n) for s in steps] for n in ("kind", "barrier", "target"))
+    return kept_barriers(kinds, wanted, targets, limits)
+
+
+def kept_barriers(
+    kinds: Sequence[str], barriers: Sequence[bool], jumps: Sequence[int], limits: Sequence[int]
+) -> list[bool]:
     """Which steps keep their barrier.
 
     A barrier left out after a step of the caller alone is owed by the next one. It can't be left
     out while an earlier shared step may still be running.
     """
-    targets = {step.target for step in steps}
+    targets = set(jumps)
     kept = []
     owed, running = False, False
-    for number, step in enumerate(steps):
+    for number, (kind, barrier) in enumerate(zip(kinds, barriers, strict=True)):
         running = running or number in targets
-        following = _following(steps, limits, targets, number)
-        wanted = step.kind == "call" and (step.barrier or owed or following == "read")
+        following = _following(kinds, limits, targets, number)
+        wanted = kind == "call" and (barrier or owed or following == "read")
         skipped = limits[number] == 1 and following == "alone" and not running
         kept.append(wanted and following != "end" and not skipped)
         owed = wanted and skipped
@@ -113,16 +130,18 @@ def _barriers(steps: Sequence[Step], limits: Sequence[int]) -> list[bool]:
     return kept
 
 
-def _following(steps: Sequence[Step], limits: Sequence[int], targets: set[int], number: int) -> str:
+def _following(
+    kinds: Sequence[str], limits: Sequence[int], targets: set[int], number: int
+) -> str:
     """What comes after a step: "end", "read", "alone" or "any"."""
     after = number + 1
     if after in targets:
         return "any"
-    if after == len(steps) or steps[after].kind == "host":
+    if after == len(kinds) or kinds[after] == "host":
         return "end"
-    if steps[after].kind in ("branch", "loop"):
+    if kinds[after] in ("branch", "loop"):
         return "read"
-    return "alone" if steps[after].kind == "call" and limits[after] == 1 else "any"
+    return "alone" if kinds[after] == "call" and limits[after] == 1 else "any"
 
 
 def _fill_call(
@@ -135,7 +154,7 @@ def _fill_call(
     row[StepWord.TASKS // 8] = step.tasks
     row[StepWord.LIMIT // 8] = limit
     row[StepWord.BARRIER // 8] = barrier
-    row[StepWord.WEIGHT // 8] = int(min(step.cost, 1e15)) if step.cost > 0 else _UNKNOWN_WEIGHT
+    row[StepWord.WEIGHT // 8] = int(min(step.cost, 1e15)) if step.cost > 0 else UNKNOWN_WEIGHT
 
 
 def _fill_control(row: npt.NDArray[np.int64], step: Step) -> None:
