@@ -334,7 +334,11 @@ def make_atom(kind: str, args: tuple[Dim, ...]) -> Dim:
 
 
 def lower_bound(dim: Dim) -> int | None:
-    """A number it is never below, since symbols are not negative; None where unknown."""
+    """A number it is never below, since symbols are not negative; None where unknown.
+
+    Divisions, maxima and minima are bounded by their arguments: ``n - 2*(n // 2)`` is never
+    negative because ``2*(n // 2)`` is at most n.
+    """
     if isinstance(dim, int):
         return dim
     if isinstance(dim, Any):
@@ -343,12 +347,14 @@ def lower_bound(dim: Dim) -> int | None:
     for monomial, factor in dim._terms:
         if not monomial:
             constant = factor
-        elif factor < 0 or not all(_not_negative(atom) for atom, _ in monomial):
-            return None
+        elif factor < 0 or not all(not_negative(atom) for atom, _ in monomial):
+            from ixion.base import dim_bounds
+
+            return dim_bounds.by_arguments(dim)
     return constant
 
 
-def _not_negative(atom: Atom) -> bool:
+def not_negative(atom: Atom) -> bool:
     if atom.kind == "var":
         return True
     bounds = [lower_bound(dim) for dim in atom.dims()]

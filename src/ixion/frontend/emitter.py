@@ -14,10 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ixion import op
+from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
+from ixion.base.dim import Dim, SymExpr
 from ixion.base.errors import IxionError, ModelFormatError
 from ixion.base.span import Span
-from ixion.frontend.term import Array, Term, at_most
+from ixion.frontend.term import Array, Term, at_most, static
 from ixion.ir import Call, Expr, Op, Tuple, TupleGetItem, TupleType, Type
 from ixion.ir.sizes import attrs_symbols
 from ixion.op.define import InferArgs
@@ -28,6 +30,7 @@ _FOLD_LIMIT = 1 << 16
 _MOST_ELEMENTS = 1 << 26
 
 Number = int | float | bool
+Bound = Number | Dim
 Made = TypeVar("Made", bound=Expr)
 Argument = Term | Number | Sequence[Term]
 
@@ -42,18 +45,34 @@ class Emitter:
         """A constant of an array or a (nested) number; a Python number needs its dtype."""
         return Term.constant(np.asarray(value, None if dtype is None else dtypes.to_numpy(dtype)))
 
-    def arange(self, start: Number, stop: Number, step: Number, dtype: str) -> Term:
-        """A constant of numpy's `arange`."""
+    def arange(self, start: Bound, stop: Bound, step: Bound, dtype: str) -> Term:
+        """Numpy's `arange`: a constant, or a count whose length is symbolic."""
+        open_ends = isinstance(start, SymExpr) or isinstance(stop, SymExpr)
+        if open_ends and isinstance(step, int) and step and dims.is_dim(start):
+            return self._count(start, stop, step, dtype)
+        start, stop, step = (_number(bound) for bound in (start, stop, step))
         count = (stop - start) / step if step else math.inf
         if not math.isfinite(count):
             raise ModelFormatError("a range without end", found=f"{start}, {stop}, {step}")
         at_most(_MOST_ELEMENTS, math.ceil(count), "elements of a range")
         return self.constant(np.arange(start, stop, step), dtype)
 
-    def full(self, value: Number, shape: Sequence[int], dtype: str) -> Term:
-        """A constant tensor of one number."""
-        at_most(_MOST_ELEMENTS, math.prod(shape), "elements of a constant")
-        return Term.constant(np.full(tuple(shape), value, dtypes.to_numpy(dtype)))
+    def _count(self, start: Dim, stop: Any, step: int, dtype: str) -> Term:
+        if not dims.is_dim(stop):
+            stop = _number(stop)
+        room = dims.add(stop, dims.multiply(-1, start))
+        length = dims.ceil_div(dims.multiply(1 if step > 0 else -1, room), abs(step))
+        kind = dtype if dtypes.is_integer(dtype) else "int64"
+        made = self.call("iota", length=length, start=start, step=step, dtype=kind)
+        return made if kind == dtype else self.call("cast", made, dtype=dtype)
+
+    def full(self, value: Number, shape: Sequence[Dim], dtype: str) -> Term:
+        """A tensor of one number: a constant, unless a size is symbolic."""
+        known = [size for size in shape if isinstance(size, int)]
+        if len(known) != len(shape):
+            return self.call("full", self.constant(value, dtype), shape=tuple(shape), dtype=dtype)
+        at_most(_MOST_ELEMENTS, math.prod(known), "elements of a constant")
+        return Term.constant(np.full(known, value, dtypes.to_numpy(dtype)))
 
     def sizes(self, value: Any, dtype: str = "int64") -> Term:
         """A small integer tensor of a known value, a constant unless a size in it is a symbol."""
@@ -140,6 +159,12 @@ class Emitter:
             return folded
         made = call.copy(span=self.span)
         return Term(_with_type(made, found.type), found.type, found.value)
+
+
+def _number(bound: Bound) -> Number:
+    if isinstance(bound, (int, float)):
+        return bound
+    return static(bound)
 
 
 class FoldedTuple(Term):

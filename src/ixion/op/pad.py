@@ -55,12 +55,15 @@ def _check_reflection(
 ) -> None:
     """Reflections reach at most the far edge: ``most`` elements beyond the padding's size."""
     for d, w in zip(shape, widths, strict=True):
-        if isinstance(d, int) and any(isinstance(n, int) and n > d - most for n in w):
-            args.fail("a reflection is wider than the axis", expected=f"<= {d - most}", found=w)
+        for n in w:
+            args.at_most(n, dims.add(d, -most), "a reflection is wider than the axis")
 
 
 def _infer_pad(args: InferArgs) -> Type:
     data, attrs = args.tensor(0), args.attrs
+    for width in (n for w in attrs.pad_width for n in w if not isinstance(n, int)):
+        if attrs.pad_mode != "constant":
+            args.at_most(0, width, "padding grows the data")
     if attrs.pad_mode == "reflect":
         _check_reflection(args, data.shape, attrs.pad_width, 1)
     return TensorType(_padded_shape(args, data.shape, attrs.pad_width), data.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ixion import te
 from ixion.base import dtype as dtypes
+from ixion.base.dim import Dim
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
@@ -32,21 +33,21 @@ class GlobalPool2DAttrs(Attrs):
 
 @register_attrs("relay.attrs.AdaptivePool1DAttrs")
 class AdaptivePool1DAttrs(Attrs):
-    output_size: tuple[int, ...] = attr((), "size per axis; empty keeps, 0 keeps one axis")
+    output_size: tuple[Dim, ...] = attr((), "size per axis; empty keeps, 0 keeps one axis")
     layout: str = attr("NCW", "layout of the input")
     out_layout: str = attr("", "layout of the output; empty means the input's")
 
 
 @register_attrs("relay.attrs.AdaptivePool2DAttrs")
 class AdaptivePool2DAttrs(Attrs):
-    output_size: tuple[int, ...] = attr((), "size per axis; empty keeps, 0 keeps one axis")
+    output_size: tuple[Dim, ...] = attr((), "size per axis; empty keeps, 0 keeps one axis")
     layout: str = attr("NCHW", "layout of the input")
     out_layout: str = attr("", "layout of the output; empty means the input's")
 
 
 @register_attrs("relay.attrs.AdaptivePool3DAttrs")
 class AdaptivePool3DAttrs(Attrs):
-    output_size: tuple[int, ...] = attr((), "size per axis; empty keeps, 0 keeps one axis")
+    output_size: tuple[Dim, ...] = attr((), "size per axis; empty keeps, 0 keeps one axis")
     layout: str = attr("NCDHW", "layout of the input")
     out_layout: str = attr("", "layout of the output; empty means the input's")
 
@@ -73,6 +74,9 @@ def _infer(rank: int) -> Infer:
         size = getattr(attrs, "output_size", ())
         if len(size) not in (0, 1, rank):
             args.fail("output_size has one value per spatial axis", expected=rank, found=size)
+        for one in size:
+            if not isinstance(one, int):
+                args.at_most(1, one, "a pooled axis is not empty")
         out = (*x[:2], *_targets(attrs, x[2:]))
         target = attrs.out_layout or attrs.layout
         return TensorType(layouts.from_plain(out, _plain(rank), target), data.dtype)

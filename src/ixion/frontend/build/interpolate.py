@@ -2,17 +2,21 @@
 
 Relay's operator takes the scale from the two sizes; ONNX and torch may be given another one (an
 output of floor(in * scale) cells), have more coordinate rules, and resize any axes. Then the
-cells and weights of each output cell are computed here, and the result is a sum of `take`s.
+cells and weights of each output cell are computed here, and the result is a sum of `take`s. Where a
+size is a symbol there can be no tables, and `image.interpolate` does it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.frontend.build.matrix import dense
 from ixion.frontend.build.movement import take, transpose
 from ixion.frontend.emitter import Emitter
@@ -22,6 +26,9 @@ Array = np.ndarray[Any, Any]
 
 #: An axis is resized by tables as long as it.
 _LARGEST_AXIS = 1 << 16
+
+#: Scales are sums of a few halvings (1.5, 0.25), or not exact.
+_LONGEST_RATIO = 1024
 
 _RELAY_METHOD = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 _LAYOUTS = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
@@ -54,29 +61,89 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis to resize: `scale` is what coordinates are divided by; `roi` a part of the axis."""
+    """An axis to resize: `scale` is what coordinates are divided by, None for the sizes' ratio;
+    `roi` is a part of the axis.
+    """
+
+    axis: int
+    size: Dim
+    scale: float | None
+    roi: tuple[float, float] = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """An axis whose sizes are numbers."""
 
     axis: int
     size: int
     scale: float
-    roi: tuple[float, float] = (0.0, 1.0)
+    roi: tuple[float, float]
 
 
 def resize(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
     """`x` with each of `axes` resized."""
-    moved = [one for one in axes if one.size != static(x.shape[one.axis]) or one.scale != 1.0]
+    moved = [one for one in axes if not _stays(x, one)]
     if not moved:
         return x
-    for one in moved:
+    plain = [_plain(x, one) for one in moved]
+    known = [one for one in plain if one is not None]
+    if len(known) != len(moved):
+        return _resize_open(emit, x, moved, rule)
+    for one in known:
         at_most(_LARGEST_AXIS, one.size, "cells along a resized axis")
-    if _as_relay(x, moved, rule):
-        return _resize(emit, x, moved, rule)
-    for one in moved:
+    if _as_relay(x, known, rule):
+        return _resize(emit, x, known, rule)
+    for one in known:
         x = _resize_axis(emit, x, one, rule)
     return x
 
 
-def _as_relay(x: Term, axes: Sequence[Axis], rule: Rule) -> bool:
+def _stays(x: Term, one: Axis) -> bool:
+    return bool(dims.same(one.size, x.shape[one.axis])) and one.scale in (None, 1.0)
+
+
+def _plain(x: Term, one: Axis) -> _Plain | None:
+    own = x.shape[one.axis]
+    if not isinstance(own, int) or not isinstance(one.size, int):
+        return None
+    scale = one.size / own if one.scale is None else one.scale
+    return _Plain(one.axis, one.size, scale, one.roi)
+
+
+def _resize_open(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
+    """Axes of symbolic size: no tables, but the resizing operators compute places as they go.
+
+    ModelFormatError for a rule that they have not.
+    """
+    usual = x.rank in _LAYOUTS and all(one.axis >= 2 for one in axes)
+    if not usual or rule.antialias or rule.transform == "tf_crop_and_resize":
+        for one in axes:
+            static(x.shape[one.axis])
+            static(one.size)
+    size = list(x.shape[2:])
+    scales = [1.0] * len(size)
+    for one in axes:
+        size[one.axis - 2] = one.size
+        scales[one.axis - 2] = 1.0 if one.scale is None else one.scale
+    if all(_by_ratio(x, one) for one in axes):
+        return emit.call(f"image.resize{len(size)}d", x, size=tuple(size), **_attributes(x, rule))
+    for one in axes:
+        if one.scale is None:
+            static(one.size)
+    more = _attributes(x, rule)
+    return emit.call("image.interpolate", x, size=tuple(size), scales=tuple(scales), **more)
+
+
+def _by_ratio(x: Term, one: Axis) -> bool:
+    """Whether the scale is the ratio of the sizes, whatever they are."""
+    if one.scale is None:
+        return True
+    whole = one.scale == int(one.scale)
+    return whole and bool(dims.same(one.size, dims.multiply(x.shape[one.axis], int(one.scale))))
+
+
+def _as_relay(x: Term, axes: Sequence[_Plain], rule: Rule) -> bool:
     if x.rank not in _LAYOUTS or any(one.axis < 2 for one in axes) or rule.antialias:
         return False
     if rule.transform not in _RELAY_RULES[rule.method]:
@@ -91,24 +158,25 @@ def _as_relay(x: Term, axes: Sequence[Axis], rule: Rule) -> bool:
     return whole or close
 
 
-def _resize(emit: Emitter, x: Term, axes: Sequence[Axis], rule: Rule) -> Term:
-    size = [static(dim) for dim in x.shape[2:]]
+def _resize(emit: Emitter, x: Term, axes: Sequence[_Plain], rule: Rule) -> Term:
+    size = list(x.shape[2:])
     for one in axes:
         size[one.axis - 2] = one.size
-    return emit.call(
-        f"image.resize{len(size)}d",
-        x,
-        size=tuple(size),
-        layout=_LAYOUTS[x.rank],
-        method=_RELAY_METHOD[rule.method],
-        coordinate_transformation_mode=rule.transform,
-        rounding_method="floor" if rule.method == "nearest" else "",
-        cubic_alpha=rule.cubic_alpha,
-        cubic_exclude=int(rule.exclude_outside),
-    )
+    return emit.call(f"image.resize{len(size)}d", x, size=tuple(size), **_attributes(x, rule))
 
 
-def _resize_axis(emit: Emitter, x: Term, axis: Axis, rule: Rule) -> Term:
+def _attributes(x: Term, rule: Rule) -> dict[str, Any]:
+    return {
+        "layout": _LAYOUTS[x.rank],
+        "method": _RELAY_METHOD[rule.method],
+        "coordinate_transformation_mode": rule.transform,
+        "rounding_method": rule.nearest if rule.method == "nearest" else "",
+        "cubic_alpha": rule.cubic_alpha,
+        "cubic_exclude": int(rule.exclude_outside),
+    }
+
+
+def _resize_axis(emit: Emitter, x: Term, axis: _Plain, rule: Rule) -> Term:
     size = static(x.shape[axis.axis])
     cells, weights, outside = table(size, axis, rule)
     if cells.shape[1] > 4:
@@ -149,7 +217,7 @@ def _matrix(cells: Array, weights: Array, size: int) -> Array:
     return matrix
 
 
-def table(size: int, axis: Axis, rule: Rule) -> tuple[Array, Array, Array]:
+def table(size: int, axis: _Plain, rule: Rule) -> tuple[Array, Array, Array]:
     """For each output cell: input cells (clamped), their weights, and whether it lies outside.
 
     Shapes (out, taps), (out, taps), (out,).
@@ -169,7 +237,7 @@ def table(size: int, axis: Axis, rule: Rule) -> tuple[Array, Array, Array]:
     return np.clip(cells, 0, size - 1), weights, outside
 
 
-def coordinates(size: int, axis: Axis, rule: Rule) -> Array:
+def coordinates(size: int, axis: _Plain, rule: Rule) -> Array:
     """Place of each output cell on the input axis, in float32 as every engine computes it."""
     one = np.float32
     index = np.arange(axis.size, dtype=np.float32)
@@ -196,7 +264,7 @@ def coordinates(size: int, axis: Axis, rule: Rule) -> Array:
     return half
 
 
-def _cropped(size: int, axis: Axis, index: Array) -> Array:
+def _cropped(size: int, axis: _Plain, index: Array) -> Array:
     start, stop = (np.float32(edge) * np.float32(size - 1) for edge in axis.roi)
     if axis.size == 1:
         return np.full(1, (start + stop) / 2, np.float32)
@@ -213,7 +281,7 @@ def _round(place: Array, mode: str) -> Array:
     return np.ceil(place - np.float32(0.5))
 
 
-def _taps(place: Array, axis: Axis, rule: Rule) -> tuple[Array, Array]:
+def _taps(place: Array, axis: _Plain, rule: Rule) -> tuple[Array, Array]:
     """Cells around each place and their weights; shrinking with antialias widens the kernel."""
     stretch = max(1.0, 1.0 / axis.scale) if rule.antialias else 1.0
     radius = (1.0 if rule.method == "linear" else 2.0) * stretch
@@ -233,3 +301,15 @@ def _cubic(distance: Array, alpha: float) -> Array:
     near = ((alpha + 2) * distance - (alpha + 3)) * distance**2 + 1
     far = ((distance - 5) * distance + 8) * distance * alpha - 4 * alpha
     return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+
+
+def scaled(size: Dim, scale: float) -> Dim:
+    """`size` times `scale` rounded down; ModelFormatError for a symbol and a scale of no short
+    fraction, whose rounding no formula follows.
+    """
+    if isinstance(size, int):
+        return int(size * scale)
+    ratio = Fraction(scale)
+    if ratio.denominator > _LONGEST_RATIO:
+        static(size)
+    return dims.floordiv(dims.multiply(size, ratio.numerator), ratio.denominator)

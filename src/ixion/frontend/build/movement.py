@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -190,23 +191,25 @@ def select(emit: Emitter, x: Term, axis: int, index: int) -> Term:
     return squeeze(emit, slices(emit, x, [axis], [index], [end]), [axis])
 
 
-def narrow(emit: Emitter, x: Term, axis: int, start: int, stop: int) -> Term:
+def narrow(emit: Emitter, x: Term, axis: int, start: Dim, stop: Dim) -> Term:
     """`x[start:stop]` along one axis."""
     return slices(emit, x, [axis], [start], [stop])
 
 
-def split_at(emit: Emitter, x: Term, axis: int, sizes: Sequence[int]) -> tuple[Term, ...]:
+def split_at(emit: Emitter, x: Term, axis: int, sizes: Sequence[Dim]) -> tuple[Term, ...]:
     """Parts of given sizes along an axis, in order; ModelFormatError if they do not add up."""
     axis %= x.rank
-    total = static(x.shape[axis])
     at_most(_MOST_PARTS, len(sizes), "parts of a split")
-    if sum(sizes) != total:
+    ends = list(accumulate(sizes, dims.add))
+    if dims.same(ends[-1], x.shape[axis]) is False:
         raise ModelFormatError(
-            "a split into parts that do not add up", expected=total, found=str(list(sizes))
+            "a split into parts that do not add up", expected=x.shape[axis], found=str(list(sizes))
         )
     if len(sizes) == 1:
         return (x,)
-    cuts: Any = tuple(int(cut) for cut in np.cumsum(sizes)[:-1])
+    cuts: Any = tuple(end for end in ends[:-1] if isinstance(end, int))
+    if len(cuts) != len(sizes) - 1 or not isinstance(x.shape[axis], int):
+        return tuple(narrow(emit, x, axis, a, b) for a, b in pairwise([0, *ends]))
     if len(set(sizes)) == 1:
         cuts = len(sizes)
     return emit.items(emit.call("split", x, indices_or_sections=cuts, axis=axis))
@@ -237,19 +240,21 @@ def broadcast_to(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
 def pad(
     emit: Emitter,
     x: Term,
-    widths: Sequence[tuple[int, int]],
+    widths: Sequence[tuple[Dim, Dim]],
     mode: str = "constant",
     value: Term | Number = 0.0,
 ) -> Term:
     """`x` grown by (before, after) of each axis; a negative width crops.
 
+    A symbolic width is taken to grow, except that constant padding may crop by it as well.
+
     `mode`: constant, reflect, edge, or wrap (the other end of the axis).
     """
-    crops = [(min(before, 0), min(after, 0)) for before, after in widths]
-    for axis, (before, after) in enumerate(crops):
-        if before or after:
-            x = slices(emit, x, [axis], [-before], [after or _FAR])
-    grown = [(max(before, 0), max(after, 0)) for before, after in widths]
+    for axis, (before, after) in enumerate(widths):
+        front, back = (n if isinstance(n, int) and n < 0 else 0 for n in (before, after))
+        if front or back:
+            x = slices(emit, x, [axis], [-front], [back or _FAR])
+    grown = [(_grown(before), _grown(after)) for before, after in widths]
     if not any(before or after for before, after in grown):
         return x
     if mode == "wrap":
@@ -258,8 +263,13 @@ def pad(
     return emit.call("nn.pad", x, fill, pad_width=tuple(grown), pad_mode=mode)
 
 
-def _wrap(emit: Emitter, x: Term, widths: Sequence[tuple[int, int]]) -> Term:
-    for axis, (before, after) in enumerate(widths):
+def _grown(width: Dim) -> Dim:
+    return max(width, 0) if isinstance(width, int) else width
+
+
+def _wrap(emit: Emitter, x: Term, widths: Sequence[tuple[Dim, Dim]]) -> Term:
+    for axis, (first, last) in enumerate(widths):
+        before, after = static(first), static(last)
         if not (before or after):
             continue
         size = static(x.shape[axis])

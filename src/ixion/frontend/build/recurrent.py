@@ -62,10 +62,10 @@ def run(
     Gives the first state of every step, (steps, batch, size), in the order of x, and the last
     states, (batch, size) each.
     """
-    steps = range(at_most(_MOST_STEPS, static(x.shape[0]), "steps of a recurrent layer"))
     whole = _WHOLE.get(step)
-    if whole is not None and steps and _is_plain(layer, whole, x):
+    if whole is not None and x.shape[0] != 0 and _is_plain(layer, whole, x):
         return whole.run(emit, layer, x, states, reverse)
+    steps = range(at_most(_MOST_STEPS, static(x.shape[0]), "steps of a recurrent layer"))
     gates = dense(emit, x, layer.inputs, layer.input_bias)
     now = list(states)
     outputs: dict[int, Term] = {}
@@ -155,7 +155,7 @@ def _is_plain(layer: Layer, whole: _Whole, x: Term) -> bool:
 
 
 def _last(emit: Emitter, out: Term, reverse: bool) -> Term:
-    return select(emit, out, 0, 0 if reverse else static(out.shape[0]) - 1)
+    return select(emit, out, 0, 0 if reverse else -1)
 
 
 def _both(emit: Emitter, layer: Layer) -> Term | None:

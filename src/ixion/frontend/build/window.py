@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.frontend.build.movement import pad, take
 from ixion.frontend.emitter import Emitter
@@ -154,8 +155,14 @@ def _fitted(x: Term, window: Window, ceil: bool) -> tuple[Window, list[int]]:
     return window.padded(padding), extra
 
 
+def _is_open(x: Term) -> bool:
+    return not dims.is_static(x.shape[2:])
+
+
 def max_pool(emit: Emitter, x: Term, window: Window, ceil: bool) -> Term:
     """Largest value of each window; cells outside the input never win."""
+    if ceil and _is_open(x):
+        return _pool(emit, f"nn.max_pool{window.rank}d", x, window, ceil)
     fitted, _ = _fitted(x, window, ceil)
     return _pool(emit, f"nn.max_pool{window.rank}d", x, fitted)
 
@@ -166,6 +173,8 @@ def average_pool(emit: Emitter, x: Term, window: Window, ceil: bool, count_paddi
     Cells that only rounding up adds behind the padding never count.
     """
     name = f"nn.avg_pool{window.rank}d"
+    if ceil and _is_open(x) and not count_padding:
+        return _pool(emit, name, x, window, ceil, count_include_pad=False)
     fitted, extra = _fitted(x, window, ceil)
     if count_padding and any(extra):
         inner = [(window.before(axis), window.after(axis)) for axis in range(window.rank)]
@@ -182,7 +191,9 @@ def sum_pool(emit: Emitter, x: Term, window: Window, ceil: bool) -> Term:
     return emit.call("multiply", mean, float(math.prod(window.kernel)))
 
 
-def _pool(emit: Emitter, name: str, x: Term, window: Window, **more: bool) -> Term:
+def _pool(
+    emit: Emitter, name: str, x: Term, window: Window, ceil: bool = False, **more: bool
+) -> Term:
     return emit.call(
         name,
         x,
@@ -190,7 +201,7 @@ def _pool(emit: Emitter, name: str, x: Term, window: Window, **more: bool) -> Te
         strides=window.strides,
         dilation=window.dilation,
         padding=window.padding,
-        ceil_mode=False,
+        ceil_mode=ceil,
         **more,
     )
 

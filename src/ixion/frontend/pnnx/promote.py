@@ -7,13 +7,13 @@ an int64 tensor plus 0.5 is float32, a float16 tensor plus 0.5 stays float16.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.emitter import Emitter
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term
 
 #: A tensor, a Python number, or a dim (a size known only symbolically).
 Item = Any
@@ -111,12 +111,14 @@ def as_term(emit: Emitter, item: Item, dtype: str | None = None) -> Term:
         return item if dtype is None else cast(emit, item, dtype)
     if isinstance(item, str):
         item = float(item) if item in ("inf", "-inf", "nan") else item
+    if isinstance(item, dims.SymExpr):
+        return cast(emit, emit.sizes(item), dtype or "int64")
     if not isinstance(item, (int, float, complex)):
-        item = static(item) if dims.is_dim(item) else _refuse(item)
+        _refuse(item)
     return emit.constant(item, dtype or _number_dtype(item))
 
 
-def _refuse(item: Item) -> Any:
+def _refuse(item: Item) -> NoReturn:
     raise ModelFormatError("a tensor or a number is needed here", found=repr(item))
 
 

@@ -108,7 +108,7 @@ def _reordered(site: Site, weight: Term, gates: tuple[int, ...]) -> Term:
 def _initial(site: Site, x: Term, way: int, index: int) -> Term:
     given = site.optional(index)
     if given is None:
-        shape = (static(x.shape[1]), site.attr("hidden_size"))
+        shape = (x.shape[1], site.attr("hidden_size"))
         return site.emit.full(0.0, shape, x.dtype)
     if site.attr("layout", 0):
         given = transpose(site.emit, given, (1, 0, 2))

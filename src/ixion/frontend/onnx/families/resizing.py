@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
-from ixion.frontend.build.interpolate import Axis, Rule, resize
+from ixion.frontend.build.interpolate import Axis, Rule, resize, scaled
 from ixion.frontend.build.roi import RoiGrid, roi_align
 from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.term import Term, static
@@ -43,7 +44,7 @@ def resize_11(site: Site) -> Term:
     axes = [int(axis) % x.rank for axis in site.attr("axes", list(range(x.rank)))]
     if site.optional(3) is not None and site.input(3).size:
         plan = _by_sizes(
-            x, axes, site.ints(3, "sizes"), site.attr("keep_aspect_ratio_policy", "stretch")
+            x, axes, site.dims(3, "sizes"), site.attr("keep_aspect_ratio_policy", "stretch")
         )
     else:
         plan = _by_scales(x, axes, _floats(site, 2))
@@ -63,25 +64,24 @@ def _by_scales(x: Term, axes: list[int], scales: list[float]) -> list[Axis]:
     if len(scales) != len(axes) or min(scales, default=1.0) <= 0:
         raise ModelFormatError("scales that do not fit the input", found=str(scales))
     return [
-        Axis(axis, int(static(x.shape[axis]) * scale), scale)
+        Axis(axis, scaled(x.shape[axis], scale), scale)
         for axis, scale in zip(axes, scales, strict=True)
         if scale != 1.0
     ]
 
 
-def _by_sizes(x: Term, axes: list[int], sizes: list[int], policy: str) -> list[Axis]:
-    own = [static(x.shape[axis]) for axis in axes]
-    if len(sizes) != len(axes) or min(sizes, default=1) <= 0:
+def _by_sizes(x: Term, axes: list[int], sizes: list[Dim], policy: str) -> list[Axis]:
+    if len(sizes) != len(axes) or any(isinstance(size, int) and size <= 0 for size in sizes):
         raise ModelFormatError("sizes that do not fit the input", found=str(sizes))
-    ratios = [size / before for size, before in zip(sizes, own, strict=True)]
-    if policy != "stretch":
-        scale = min(ratios) if policy == "not_larger" else max(ratios)
-        ratios = [scale] * len(axes)
-        sizes = [int(scale * before + 0.5) for before in own]
+    if policy == "stretch":
+        return [Axis(axis, size, None) for axis, size in zip(axes, sizes, strict=True)]
+    own = [static(x.shape[axis]) for axis in axes]
+    ratios = [static(size) / before for size, before in zip(sizes, own, strict=True)]
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
     return [
-        Axis(axis, size, ratio)
-        for axis, size, before, ratio in zip(axes, sizes, own, ratios, strict=True)
-        if size != before
+        Axis(axis, int(scale * before + 0.5), scale)
+        for axis, before in zip(axes, own, strict=True)
+        if int(scale * before + 0.5) != before
     ]
 
 

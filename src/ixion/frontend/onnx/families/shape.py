@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ixion.base import dim as dims
-from ixion.base import dtype as dtypes
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.movement import broadcast_to, narrow, reshape
 from ixion.frontend.onnx.convert import Site, converts, dtype_of
@@ -74,10 +73,7 @@ def range_(site: Site) -> Term:
     values = [term.dims() for term in (start, stop, step)]
     if all(value is not None and len(value) == 1 for value in values):
         first, end, by = (value[0] for value in values if value is not None)
-        if isinstance(by, int) and by and dtypes.is_integer(start.dtype):
-            room = end - first if by > 0 else first - end
-            length = dims.ceil_div(room, abs(by))
-            return site.call("iota", length=length, start=first, step=by, dtype=start.dtype)
+        return site.emit.arange(first, end, by, start.dtype)
     return site.call(
         "arange",
         start, stop, step,

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.frontend.build.matrix import dense, matmul, matmul_transposed
 from ixion.frontend.build.movement import (
     broadcast_to,
@@ -25,14 +27,21 @@ from ixion.frontend.term import Term, at_most, static
 def _masked(site: Site, scores: Term, mask: Term | None, causal: bool) -> Term:
     """Scores with a bool mask (true is kept), an added float mask, or the causal triangle."""
     if causal:
-        rows, columns = static(scores.shape[-2]), static(scores.shape[-1])
-        at_most(1 << 26, rows * columns, "elements of a causal mask")
-        mask = site.emit.constant(np.tril(np.ones((rows, columns), bool)))
+        mask = _triangle(site, *scores.shape[-2:])
     if mask is None:
         return scores
     if mask.dtype != "bool":
         return site.call("add", scores, cast(site.emit, mask, scores.dtype))
     return site.call("where", mask, scores, site.emit.constant(-math.inf, scores.dtype))
+
+
+def _triangle(site: Site, rows: Dim, columns: Dim) -> Term:
+    """True on and below the diagonal."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        at_most(1 << 26, rows * columns, "elements of a causal mask")
+        return site.emit.constant(np.tril(np.ones((rows, columns), bool)))
+    down = expand_dims(site.emit, site.emit.arange(0, rows, 1, "int64"), [1])
+    return site.call("less_equal", site.emit.arange(0, columns, 1, "int64"), down)
 
 
 def _weights(
@@ -94,7 +103,7 @@ def _attend(site: Site, query: Term, key: Term, value: Term) -> tuple[Term, Term
         k, v = (_appended(site, one, site.weight(f"bias_{name}", dtype))
                 for one, name in ((k, "k"), (v, "v")))  # fmt: skip
     mask = site.tensor("attn_mask")
-    extra = static(k.shape[1]) - static(key.shape[1])
+    extra = static(dims.add(k.shape[1], dims.multiply(-1, key.shape[1])))
     if site.flag("add_zero_attn"):
         zero = site.emit.full(0.0, (1, 1, embed), dtype)
         k, v = _appended(site, k, zero), _appended(site, v, zero)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.movement import (
     broadcast_to,
@@ -88,8 +90,8 @@ def indexed(site: Site, x: Term, indices: list[Term | None]) -> Term:
     axes = [axis for axis, _ in chosen]
     rest = [axis for axis in range(x.rank) if axis not in axes]
     moved = transpose(site.emit, x, [*axes, *rest])
-    sizes = [static(x.shape[axis]) for axis in axes]
-    flat = reshape(site.emit, moved, (int(np.prod(sizes)), *(x.shape[axis] for axis in rest)))
+    sizes = [x.shape[axis] for axis in axes]
+    flat = reshape(site.emit, moved, (dims.prod(sizes), *(x.shape[axis] for axis in rest)))
     places = _flat_places(site, [term for _, term in chosen], sizes)
     out = site.call("take", flat, places, axis=0, mode="fast")
     if axes != list(range(axes[0], axes[0] + len(axes))) or axes[0] == 0:
@@ -100,14 +102,15 @@ def indexed(site: Site, x: Term, indices: list[Term | None]) -> Term:
     return transpose(site.emit, out, [*front, *range(places.rank), *back])
 
 
-def _flat_places(site: Site, terms: list[Term], sizes: list[int]) -> Term:
+def _flat_places(site: Site, terms: list[Term], sizes: list[Dim]) -> Term:
     total: Term | None = None
     for term, size in zip(terms, sizes, strict=True):
         place = cast(site.emit, wrapped(site.emit, term, size), "int64")
         if total is None:
             total = place
         else:
-            total = site.call("add", site.call("multiply", total, size), place)
+            scaled = site.call("multiply", total, site.emit.sizes(size))
+            total = site.call("add", scaled, place)
     assert total is not None
     return total
 
@@ -124,7 +127,7 @@ def gather(site: Site) -> Term:
     axis = site.axis("dim", x.rank)
     if places.shape[:axis] + places.shape[axis + 1 :] != x.shape[:axis] + x.shape[axis + 1 :]:
         others = [one for one in range(x.rank) if one != axis]
-        ends = [static(places.shape[one]) for one in others]
+        ends = [places.shape[one] for one in others]
         x = slices(site.emit, x, others, [0] * len(others), ends)
     return site.call("gather", x, places, axis=axis)
 
@@ -136,8 +139,8 @@ def scatter(site: Site) -> Term:
     if values.rank != places.rank:
         values = broadcast_to(site.emit, values, places.shape)
     if values.shape != places.shape:
-        ends = [static(dim) for dim in places.shape]
-        values = slices(site.emit, values, list(range(x.rank)), [0] * x.rank, ends)
+        starts = [0] * x.rank
+        values = slices(site.emit, values, list(range(x.rank)), starts, places.shape)
     reduction = "add" if site.op.kind == "torch.scatter_add" else "update"
     axis = site.axis("dim", x.rank)
     return site.call("scatter_elements", x, places, values, axis=axis, reduction=reduction)
@@ -176,8 +179,8 @@ def assigned(site: Site, target: Term, source: Term, cut: Cut) -> Term:
     value = broadcast_to(site.emit, source, shape)
     for axis in sorted(axis for axis, _ in cut.selected):
         value = site.call("expand_dims", value, axis=axis, num_newaxis=1)
-    for axis, begin, end, step in rows:
-        size = static(target.shape[axis])
+    for axis, start, stop, step in rows:
+        size, begin, end = static(target.shape[axis]), static(start), static(stop)
         chosen = np.zeros(size, bool)
         places = np.arange(size)[slice(begin, end, step)] if step else np.array([begin % size])
         chosen[places] = True
@@ -193,7 +196,8 @@ def assigned(site: Site, target: Term, source: Term, cut: Cut) -> Term:
 def _source_shape(target: Term, cut: Cut) -> list[Any]:
     sizes: list[Any] = list(target.shape)
     for axis, begin, end, step in cut.ranges:
-        sizes[axis] = len(range(static(target.shape[axis]))[slice(begin, end, step)])
+        places = slice(static(begin), static(end), step)
+        sizes[axis] = len(range(static(target.shape[axis]))[places])
     dropped = {axis for axis, _ in cut.selected}
     return [size for axis, size in enumerate(sizes) if axis not in dropped]
 
@@ -212,19 +216,22 @@ def arange(site: Site) -> Term:
     bounds = (site.arg("start", 0), site.arg("end"), site.arg("step", 1))
     values = [_known(site, item) for item in bounds]
     stated = site.arg("dtype", None)
-    whole = all(isinstance(value, int) for value in values)
+    whole = not any(isinstance(value, float) for value in values)
     dtype = torch_dtype(str(stated)) if stated else ("int64" if whole else "float32")
     start, end, step = values
     return site.emit.arange(start, end, step, dtype)
 
 
-def _known(site: Site, item: Item) -> int | float:
-    if isinstance(item, Term):
-        if not item.known or item.array is None:
-            site.unsupported("with bounds computed at run time")
+def _known(site: Site, item: Item) -> float | Dim:
+    if not isinstance(item, Term):
+        return item  # type: ignore[no-any-return]  # a number or a size
+    if item.known and item.array is not None:
         number: int | float = item.array.reshape(-1)[0].item()
         return number
-    return item if isinstance(item, float) else static(item)
+    sizes = item.dims()
+    if not sizes:
+        site.unsupported("with bounds computed at run time")
+    return sizes[0]
 
 
 @converts("torch.zeros_like", "torch.ones_like", "torch.empty_like", "torch.full_like")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
 from ixion.frontend.pnnx.convert import Site, converts
@@ -115,7 +116,7 @@ def stack(site: Site) -> Term:
     return movement.concatenate(site.emit, raised, axis % (terms[0].rank + 1))
 
 
-def _parts(site: Site, axis: int, sizes: list[int]) -> Any:
+def _parts(site: Site, axis: int, sizes: Sequence[Dim]) -> Any:
     made = movement.split_at(site.emit, _main(site), axis, sizes)
     if len(site.op.outputs) == 1:
         return made[0] if len(made) == 1 else list(made)
@@ -131,21 +132,29 @@ def split(site: Site) -> Any:
     x = _main(site)
     axis = site.axis("dim", x.rank, 0)
     stated = site.arg("split_size_or_sections")
-    total = static(x.shape[axis])
     if isinstance(stated, int):
-        sizes = movement.even_parts(total, stated)
-    else:
-        sizes = list(site.ints("split_size_or_sections"))
-    return _parts(site, axis, sizes)
+        return _parts(site, axis, _even(site, x.shape[axis], stated))
+    return _parts(site, axis, site.dims("split_size_or_sections"))
+
+
+def _even(site: Site, total: Dim, size: Dim) -> Sequence[Dim]:
+    """Parts of one size and a smaller last one, as many as there are outputs if `total` is open."""
+    if isinstance(total, int) and isinstance(size, int):
+        return movement.even_parts(total, size)
+    count = len(site.op.outputs)
+    if count < 2:
+        static(total)
+    whole = [size] * (count - 1)
+    return [*whole, dims.add(total, dims.multiply(1 - count, size))]
 
 
 @converts("torch.chunk")
 def chunk(site: Site) -> Any:
     x = _main(site)
     axis = site.axis("dim", x.rank, 0)
-    total = static(x.shape[axis])
-    size = max(1, -(-total // max(1, int(site.arg("chunks")))))
-    return _parts(site, axis, movement.even_parts(total, size))
+    total = x.shape[axis]
+    size = dims.maximum(dims.ceil_div(total, max(1, int(site.arg("chunks")))), 1)
+    return _parts(site, axis, _even(site, total, size))
 
 
 @converts("torch.tensor_split")
@@ -193,10 +202,10 @@ def expand_as(site: Site) -> Term:
 @converts("Tensor.repeat", "torch.tile")
 def repeat(site: Site) -> Term:
     name = "sizes" if site.arg("sizes", None) is not None else "dims"
-    x, reps = site.x, site.ints(name)
-    if math.prod(reps) == 1 and len(reps) <= x.rank:
+    x, reps = site.x, site.dims(name)
+    if all(_is(count, 1) for count in reps) and len(reps) <= x.rank:
         return x
-    return site.call("tile", x, reps=reps)
+    return site.call("tile", x, reps=tuple(reps))
 
 
 @converts("torch.repeat_interleave")
@@ -235,10 +244,12 @@ def roll(site: Site) -> Term:
 
 
 def _rolled(site: Site, x: Term, axis: int, shift: int) -> Term:
-    size = static(x.shape[axis])
-    at = -shift % size if size else 0
-    if not at:
+    size = x.shape[axis]
+    if isinstance(size, int):
+        shift = shift % size if size else 0
+    if not shift:
         return x
+    at = dims.add(size, -shift) if shift > 0 else -shift
     first = movement.narrow(site.emit, x, axis, at, size)
     return movement.concatenate(
         site.emit, [first, movement.narrow(site.emit, x, axis, 0, at)], axis

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
 from ixion.frontend.pnnx.convert import Site, converts
@@ -17,7 +20,7 @@ PAD_MODES = {
 @converts("F.pad")
 def pad(site: Site) -> Term:
     value = site.arg("value", None)
-    return _padded(site, site.ints("pad"), str(site.arg("mode", "constant")), value)
+    return _padded(site, site.dims("pad"), str(site.arg("mode", "constant")), value)
 
 
 @converts(
@@ -47,12 +50,12 @@ def _module_widths(site: Site) -> tuple[int, ...]:
     return site.ints("padding", 2 * int(site.op.kind[-2]))
 
 
-def _padded(site: Site, widths: tuple[int, ...], mode: str, value: Item) -> Term:
+def _padded(site: Site, widths: Sequence[Dim], mode: str, value: Item) -> Term:
     """Widths as torch lists them: from the last axis backwards, two an axis."""
     x = site.x
     if len(widths) % 2 or len(widths) > 2 * x.rank:
         raise ModelFormatError(f"{len(widths)} pad widths for rank {x.rank}")
-    pairs = [(0, 0)] * x.rank
+    pairs: list[tuple[Dim, Dim]] = [(0, 0)] * x.rank
     for place in range(len(widths) // 2):
         pairs[x.rank - 1 - place] = (widths[2 * place], widths[2 * place + 1])
     fill = as_term(site.emit, 0 if value is None else value, x.dtype)

@@ -74,7 +74,7 @@ def _begin(
 ) -> list[Term]:
     if given:
         return [select(site.emit, state, 0, place) for state in given[:states]]
-    batch, size = static(x.shape[1]), static(layer.states.shape[1])
+    batch, size = x.shape[1], static(layer.states.shape[1])
     hidden = site.emit.full(0.0, (batch, size), x.dtype)
     if states == 1:
         return [hidden]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
-from ixion.frontend.build.interpolate import Axis, Rule, resize
+from ixion.frontend.build.interpolate import Axis, Rule, resize, scaled
 from ixion.frontend.build.movement import transpose
 from ixion.frontend.pnnx.convert import Site, converts
-from ixion.frontend.term import Term, static
+from ixion.frontend.term import Term
 
 _METHODS = {
     "nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", "bilinear": "linear",
@@ -38,28 +40,30 @@ def _scales(site: Site, rank: int) -> list[float] | None:
     return [float(value) for value in values]
 
 
-def _sizes(site: Site, rank: int) -> list[int] | None:
+def _sizes(site: Site, rank: int) -> list[Dim] | None:
     if site.arg("size", None) is None:
         return None
-    return list(site.ints("size", rank))
+    found = site.dims("size")
+    if len(found) not in (1, rank):
+        raise ModelFormatError(f"size has {len(found)} values", expected=str(rank))
+    return found * rank if len(found) == 1 else found
 
 
 def resized(
-    site: Site, rule: Rule, sizes: list[int] | None, scales: list[float] | None, given: bool
+    site: Site, rule: Rule, sizes: list[Dim] | None, scales: list[float] | None, given: bool
 ) -> Term:
     """Resize the spatial axes to sizes, or by scales.
 
     With scales, coordinates use the stated scale (`given`) or that of the sizes it leads to.
     """
     x = site.x
-    own = [static(dim) for dim in x.shape[2:]]
     if sizes is None:
         if scales is None:
             raise ModelFormatError(f"{site.op.kind} with neither size nor scale_factor")
-        sizes = [int(size * scale) for size, scale in zip(own, scales, strict=True)]
-    if min(sizes, default=1) < 1:
+        sizes = [scaled(size, scale) for size, scale in zip(x.shape[2:], scales, strict=True)]
+    if any(isinstance(size, int) and size < 1 for size in sizes):
         raise ModelFormatError("a resize to nothing", found=str(sizes))
-    ratios = [size / before for size, before in zip(sizes, own, strict=True)]
+    ratios: Sequence[float | None] = [None] * len(sizes)
     if given and scales is not None and rule.transform != "align_corners":
         ratios = scales
     axes = [
@@ -75,8 +79,8 @@ def upsample(site: Site) -> Term:
     mode = str(site.arg("mode", "nearest"))
     sizes, scales = _sizes(site, rank), _scales(site, rank)
     if mode == "area":
-        own = [static(dim) for dim in site.x.shape[2:]]
-        wanted = sizes or [int(a * b) for a, b in zip(own, scales or [], strict=True)]
+        own = site.x.shape[2:]
+        wanted = sizes or [scaled(a, b) for a, b in zip(own, scales or [], strict=True)]
         return site.call(f"nn.adaptive_avg_pool{rank}d", site.x, output_size=tuple(wanted))
     rule = _rule(mode, site.flag("align_corners"), site.flag("antialias"))
     return resized(site, rule, sizes, scales, not site.flag("recompute_scale_factor"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.frontend.build import movement
 from ixion.frontend.pnnx.convert import Site, bound, converts
 from ixion.frontend.pnnx.promote import Item
@@ -15,9 +17,10 @@ from ixion.frontend.term import Term, static
 def narrow(site: Site) -> Term:
     x = site.x
     axis = site.axis("dim", x.rank)
-    (start,), (length,) = site.ints("start"), site.ints("length")
-    start = start + static(x.shape[axis]) if start < 0 else start
-    return movement.narrow(site.emit, x, axis, start, start + length)
+    (start,), (length,) = site.dims("start"), site.dims("length")
+    if isinstance(start, int) and start < 0:
+        start = dims.add(start, x.shape[axis])
+    return movement.narrow(site.emit, x, axis, start, dims.add(start, length))
 
 
 @converts("Tensor.select", "torch.select")
@@ -30,7 +33,7 @@ def select(site: Site) -> Term:
 class Cut:
     """What a slice line says: (axis, begin, end, step) of ranges, (axis, index) of selections."""
 
-    ranges: list[tuple[int, int, int, int]] = field(default_factory=list)
+    ranges: list[tuple[int, Dim, Dim, int]] = field(default_factory=list)
     selected: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
@@ -53,9 +56,12 @@ class Cut:
         return made
 
 
-def _range(axis: int, start: Item, end: Item, step: Item) -> tuple[int, int, int, int]:
-    begin = 0 if start is None else static(start)
-    return axis, begin, static(bound(end)), 1 if step is None else static(step)
+def _range(axis: int, start: Item, end: Item, step: Item) -> tuple[int, Dim, Dim, int]:
+    begin, stop = 0 if start is None else start, bound(end)
+    for one in (begin, stop):
+        if not dims.is_dim(one):
+            static(one)
+    return axis, begin, stop, 1 if step is None else static(step)
 
 
 def _plain(item: Item) -> Item:
