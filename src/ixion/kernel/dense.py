@@ -11,20 +11,22 @@ for each register would be long code, and a call for each would save all registe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import gcd, prod
+from math import gcd
 
 from ixion.base import dtype as dtypes
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand, Vectorizer
 from ixion.kernel.ahead import LINE
 from ixion.kernel.panels import UNROLL, Panels
+from ixion.kernel.sizes import as_extent, product
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
 from ixion.te.expr import Expr, Intrinsic, Var, minimum, substitute, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Stmt, seq
-from ixion.te.tensor import Tensor
+from ixion.te.tensor import Extent, Tensor
 
 CHUNK_ROWS = 128
 LEAST_TASKS = 16
@@ -109,7 +111,7 @@ def _even_chunk(rows: int, chunks: int, tile: TileShape) -> int:
 class DenseNest(Panels):
     """``out``'s dim ``axis`` has ``columns`` elements, the other dims in order make ``rows``."""
 
-    rows: int
+    rows: Extent
     depth: int
     columns: int
     lanes: int
@@ -120,7 +122,7 @@ class DenseNest(Panels):
     place: Operand
     access: Access
     anchor: Tensor
-    chunk_rows: int
+    chunk_rows: Extent
     # Which part of the depth, and where the sums of the parts before and after it are kept.
     span: tuple[int, int] | None = field(default=None, kw_only=True)
     partial: Buffer | None = field(default=None, kw_only=True)
@@ -134,7 +136,7 @@ class DenseNest(Panels):
         self.sums = Buffer("sums", self.anchor.dtype, "scratch", self.tile.pixels * self.wide)
         self.looped = False
         self._prepare_epilogue()
-        if _is_long(self.value):
+        if is_long(self.value):
             self.looped = True
             self._prepare_epilogue()
 
@@ -150,10 +152,9 @@ class DenseNest(Panels):
     def _prepare_epilogue(self) -> None:
         self.orow, self.block, lane = Var("orow"), Var("ob"), Var("lane")
         self.pixel, self.part = Var("pixel"), Var("part")
-        shape = [int(d) for d in self.out.shape]  # type: ignore[arg-type]
-        ranges = {
-            self.orow: (0, self.rows - 1), self.block: (0, self.blocks - 1),
-            lane: (0, self.lanes - 1),
+        shape = [as_extent(d) for d in self.out.shape]
+        ranges: dict[Var, tuple[int, Extent]] = {
+            self.block: (0, self.blocks - 1), lane: (0, self.lanes - 1)
         }  # fmt: skip
         number = self.pixel * self.tile.blocks + self.part
         value = self.acc.buffer.load(number)
@@ -164,7 +165,8 @@ class DenseNest(Panels):
         column = self.block * self.lanes + lane
         exact = {**ranges, lane: (0, tail - 1)} if tail and self.blocks == 1 else ranges
         axis = self.axis % len(shape)
-        index = unflatten(self.orow, shape[:axis] + shape[axis + 1 :])
+        index, known = self._row_index(shape[:axis] + shape[axis + 1 :])
+        ranges, exact = {**known, **ranges}, {**known, **exact}
         index.insert(axis, column)
         if tail:  # the last block is short: bounds hold for the lanes that count
             self.access.limits[lane] = (self.block * self.lanes, self.columns)
@@ -176,9 +178,27 @@ class DenseNest(Panels):
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
         self.limit = limit
 
+    def _row_index(self, dims: list[Extent]) -> tuple[list[Expr], dict[Var, tuple[int, Extent]]]:
+        """Where row ``orow`` is along ``dims``, and the ranges of the variables that say so."""
+        assert isinstance(self.rows, int)
+        return unflatten(self.orow, dims), {self.orow: (0, self.rows - 1)}
+
+    def _place_of(self, row: Expr) -> dict[Var, Expr]:
+        """The variables of ``_row_index`` for a row."""
+        return {self.orow: row}
+
     def _finish(self, row: Expr, size: int) -> Stmt:
+        store = self._store(row)
+        if self.looped:
+            parts = For(self.part, 0, self.tile.blocks, store)
+            return seq(*self._keep_sums(size), For(self.pixel, 0, size, parts))
+        pixels = For(self.pixel, 0, size, store, unrolled=True)
+        return For(self.part, 0, self.tile.blocks, pixels, unrolled=True)
+
+    def _store(self, row: Expr) -> Stmt:
+        """The result of vector ``part`` in the row ``pixel`` after ``row``."""
         where = {
-            self.orow: row + self.pixel,
+            **self._place_of(row + self.pixel),
             self.block: self.group * self.tile.blocks + self.part,
         }
         value = readdressed(substitute(self.value, where))
@@ -187,18 +207,14 @@ class DenseNest(Panels):
         store: Stmt = self.place.buffer.store(at, value, limit)
         if self.blocks % self.tile.blocks:
             store = If(self.group * self.tile.blocks + self.part < self.blocks, store)
-        if self.looped:
-            parts = For(self.part, 0, self.tile.blocks, store)
-            return seq(*self._keep_sums(size), For(self.pixel, 0, size, parts))
-        pixels = For(self.pixel, 0, size, store, unrolled=True)
-        return For(self.part, 0, self.tile.blocks, pixels, unrolled=True)
+        return store
 
     def _keep_sums(self, size: int) -> list[Stmt]:
         count = size * self.tile.blocks
         return [self.sums.store(i * self.lanes, self.acc.buffer.load(i)) for i in range(count)]
 
 
-def _is_long(expr: Expr) -> bool:
+def is_long(expr: Expr) -> bool:
     """Whether an expression calls for a function of many instructions."""
     seen: set[int] = set()
     stack = [expr]
@@ -213,11 +229,11 @@ def _is_long(expr: Expr) -> bool:
     return False
 
 
-def unflatten(row: Expr, dims: list[int]) -> list[Expr]:
+def unflatten(row: Expr, dims: Sequence[Extent]) -> list[Expr]:
     """Logical indices of flat row number ``row``."""
     index: list[Expr] = []
     for d, n in enumerate(dims):
-        inner = prod(dims[d + 1 :])
+        inner = product(dims[d + 1 :])
         part = row // inner
         index.append(part % n if d else part)
     return index

@@ -56,6 +56,7 @@ class MatmulNest(DenseNest):
         )  # fmt: skip
 
     def _chunk_body(self) -> Stmt:
+        assert isinstance(self.chunk_rows, int)
         base = self.batch * self.each
         whole, rest = divmod(self.each, self.chunk_rows)
         same = self._rows(self.chunk_rows, base + self.chunk * self.chunk_rows)

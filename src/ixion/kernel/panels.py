@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from ixion.kernel.ahead import KEPT, Share, line_of
 from ixion.kernel.loops import decode
+from ixion.kernel.sizes import ceil_div
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
 from ixion.te.expr import Expr, Var, minimum, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Prefetch, Stmt, seq, unroll
+from ixion.te.tensor import Extent
 
 UNROLL = 4
 STREAMED = 2 << 20  # bytes of weights that do not stay in any near cache
@@ -25,13 +27,13 @@ class Panels:
     up to ``end`` and keeps its sums in ``partial`` between parts of the depth.
     """
 
-    rows: int
+    rows: Extent
     depth: int
     lanes: int
     tile: TileShape
     source: Buffer
     weights: Buffer
-    chunk_rows: int
+    chunk_rows: Extent
     groups: int
     begin: int
     end: int
@@ -41,7 +43,7 @@ class Panels:
         """Names and counts that follow from the fields; ``dtype`` is that of the sums."""
         self.acc = Accumulators.make("acc", self.tile, self.lanes, dtype)
         self.group, self.chunk = Var("group"), Var("chunk")
-        self.chunks = -(-self.rows // self.chunk_rows)
+        self.chunks = ceil_div(self.rows, self.chunk_rows)
         self.wide = self.tile.blocks * self.lanes
 
     @property
@@ -58,6 +60,8 @@ class Panels:
         raise TypeError(type(self).__name__)
 
     def _chunk_body(self) -> Stmt:
+        assert isinstance(self.rows, int)
+        assert isinstance(self.chunk_rows, int)
         whole = self.rows // self.chunk_rows
         start = self.chunk * self.chunk_rows
         same = self._rows(self.chunk_rows, start)

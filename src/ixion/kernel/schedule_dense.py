@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,10 @@ import numpy as np
 from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand
 from ixion.kernel.dense import DenseNest, dense_chunk, dense_tile, depth_parts
-from ixion.kernel.group import Group
+from ixion.kernel.dense_open import OneRow, OpenDense, open_chunk, open_tile
+from ixion.kernel.group import Group, extents_of
 from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.open_rows import MANY
 from ixion.kernel.schedule import (
     Lowered,
     Pack,
@@ -24,8 +25,12 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
-from ixion.op.typed import dtype_of, op_name, shape_of
-from ixion.te.stmt import Buffer
+from ixion.kernel.sizes import product
+from ixion.kernel.tile import TileShape
+from ixion.op.typed import dims_of, dtype_of, op_name, shape_of
+from ixion.te.expr import wrap
+from ixion.te.stmt import Buffer, Kernel
+from ixion.te.tensor import Extent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -39,6 +44,8 @@ class Dense(Schedule):
 
     rank = 10
 
+    open_sizes = True
+
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
         call = group.head
@@ -48,13 +55,13 @@ class Dense(Schedule):
         known = weight is not None and group.constant[weight]
         tensors = (*call.args, call)
         floats = all(dtype_of(t) == "float32" for t in tensors)
-        return known and floats and all(prod(shape_of(t)) > 0 for t in tensors)
+        return known and floats and not any(0 in dims_of(t) for t in tensors)
 
     def wanted(self, i: int) -> Layout | None:
         assert self.group.head is not None
         if i == self.group.operand(self.group.head, 0):
             return PLAIN
-        same = shape_of(self.group.params[i]) == shape_of(self.group.function.body)
+        same = dims_of(self.group.params[i]) == dims_of(self.group.function.body)
         known = self.group.constant[i]
         return channel_block(self.target) if self._turned() and same and not known else None
 
@@ -65,55 +72,87 @@ class Dense(Schedule):
         return any(op_name(c) == "transpose" for c in self.group.calls)
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
+        self._look(inputs, out)
+        return self._open(name) if self.group.is_open else self._static(name)
+
+    def _look(self, inputs: Sequence[Layout], out: Layout) -> None:
+        """Sizes, operands and places."""
         head = self.group.head
         assert head is not None
-        outputs, anchor = self.group.tensors(opaque=head)
+        self.outputs, anchor = self.group.tensors(opaque=head)
         assert anchor is not None
+        self.anchor = anchor
         data, weight = self.group.operand(head, 0), self.group.operand(head, 1)
         assert data is not None
         assert weight is not None
-        shape = shape_of(head)
-        rows, columns = prod(shape[:-1]), shape[-1]
-        depth = shape_of(head.args[0])[-1]
-        turned = self._turned()
-        lanes = block_size(self.target) if turned else self.target.lanes("float32")
-        blocks = -(-columns // lanes)
-        tile = dense_tile(self.target, lanes, rows, blocks, depth)
-        groups = -(-blocks // tile.blocks)
-        access, buffers = Access(), []
+        self.data, self.weight = data, weight
+        self.rows = product(extents_of(head)[:-1])
+        self.columns, self.depth = shape_of(head.args[1])
+        self.lanes = block_size(self.target) if self._turned() else self.target.lanes("float32")
+        self.access, self.buffers = Access(), list[Buffer]()
         for i, t in enumerate(self.group.inputs):
-            buffers.append(Buffer(f"in{i}", t.dtype))
+            self.buffers.append(Buffer(f"in{i}", t.dtype))
             layout = PLAIN if self.group.constant[i] else inputs[i]
-            access.operands[t] = Operand(buffers[-1], layout)
-        place = Operand(Buffer("out", outputs[0].dtype), out)
-        parts = depth_parts(self.target, rows, depth, columns, lanes)
+            self.access.operands[t] = Operand(self.buffers[-1], layout)
+        self.place = Operand(Buffer("out", self.outputs[0].dtype), out)
+        self.places = {buffer: Place("in", i) for i, buffer in enumerate(self.buffers)}
+        self.places[self.place.buffer] = Place("out", 0)
+        self.params = (self.place.buffer, *self.buffers)
+
+    def _nest(
+        self, kind: type[DenseNest], rows: Extent, tile: TileShape, chunk: Extent,
+        span: tuple[int, int] | None = None, sums: Buffer | None = None,
+    ) -> DenseNest:  # fmt: skip
+        return kind(
+            rows, self.depth, self.columns, self.lanes, tile, self.buffers[self.data],
+            self.buffers[self.weight], self.outputs[0], self.place, self.access, self.anchor,
+            chunk, span=span, partial=sums, axis=1 if self._turned() else -1,
+        )  # fmt: skip
+
+    def _static(self, name: str) -> Lowered:
+        rows = self.rows
+        assert isinstance(rows, int)
+        blocks = -(-self.columns // self.lanes)
+        tile = dense_tile(self.target, self.lanes, rows, blocks, self.depth)
+        groups = -(-blocks // tile.blocks)
+        parts = depth_parts(self.target, rows, self.depth, self.columns, self.lanes)
         chunk = dense_chunk(self.target, rows, parts[0][1], groups, tile)
-
-        def nest(span: tuple[int, int], partial_sums: Buffer | None) -> DenseNest:
-            return DenseNest(
-                rows, depth, columns, lanes, tile, buffers[data], buffers[weight], outputs[0],
-                place, access, anchor, chunk, span=span, partial=partial_sums,
-                axis=1 if turned else -1,
-            )  # fmt: skip
-
-        packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
-        key = f"dense:{tile.blocks}:{lanes}"
-        packs[weight] = Pack(key, partial(pack_dense, blocks=tile.blocks, lanes=lanes))
-        places = {buffer: Place("in", i) for i, buffer in enumerate(buffers)}
-        places[place.buffer] = Place("out", 0)
-        params = (place.buffer, *buffers)
+        packs = self._packs(tile)
         if len(parts) == 1:
-            kernel = nest(parts[0], None).kernel(name, params)
-            return Lowered([(kernel, tuple(places[p] for p in params))], packs)
+            kernel = self._nest(DenseNest, rows, tile, chunk, parts[0]).kernel(name, self.params)
+            return Lowered([(kernel, self._places(kernel))], packs)
         sums = Buffer("partial", "float32")
-        places[sums] = Place("temp", 0)
+        self.places[sums] = Place("temp", 0)
         kernels = []
         for number, span in enumerate(parts):
-            last = span[1] == depth
-            used = (*params, sums) if last else (sums, buffers[data], buffers[weight])
-            kernel = nest(span, sums).kernel(f"{name}_{number}", used)
-            kernels.append((kernel, tuple(places[p] for p in used)))
-        return Lowered(kernels, packs, [4 * groups * rows * tile.blocks * lanes])
+            last = span[1] == self.depth
+            first = (sums, self.buffers[self.data], self.buffers[self.weight])
+            used = (*self.params, sums) if last else first
+            nest = self._nest(DenseNest, rows, tile, chunk, span, sums)
+            kernel = nest.kernel(f"{name}_{number}", used)
+            kernels.append((kernel, self._places(kernel)))
+        return Lowered(kernels, packs, [4 * groups * rows * tile.blocks * self.lanes])
+
+    def _open(self, name: str) -> Lowered:
+        """A kernel for one row, and one for more."""
+        rows, blocks = self.rows, -(-self.columns // self.lanes)
+        tile = open_tile(self.target, self.lanes, blocks, self.depth)
+        chunk = open_chunk(self.target, rows, self.depth, -(-blocks // tile.blocks))
+        one = self._nest(OneRow, 1, TileShape(1, tile.blocks), 1).kernel(f"{name}_0", self.params)
+        one.when = (wrap(rows), 1, 1)
+        more = self._nest(OpenDense, rows, tile, chunk).kernel(f"{name}_1", self.params)
+        more.when = (wrap(rows), 2, MANY)
+        kernels = [(kernel, self._places(kernel)) for kernel in (one, more)]
+        return Lowered(kernels, self._packs(tile))
+
+    def _places(self, kernel: Kernel) -> tuple[Place, ...]:
+        return tuple(self.places[p] for p in kernel.params)
+
+    def _packs(self, tile: TileShape) -> dict[int, Pack]:
+        packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
+        key = f"dense:{tile.blocks}:{self.lanes}"
+        packs[self.weight] = Pack(key, partial(pack_dense, blocks=tile.blocks, lanes=self.lanes))
+        return packs
 
 
 def pack_dense(weight: Array, *, blocks: int, lanes: int) -> Array:

@@ -138,6 +138,10 @@ class Linear:
 def _recombined(lin: Linear) -> Linear:
     """``(e // d) * d * k + (e % d) * k`` is ``e * k``: an index split and joined again."""
     for key, (atom, c) in lin.terms.items():
+        if isinstance(atom, Binary) and atom.op in ("mul", "floormod") and _has_open_rest(atom):
+            joined = _joined_by_size(lin, key, atom, c)
+            if joined is not None:
+                return joined
         if not (isinstance(atom, Binary) and atom.op == "floordiv" and isinstance(atom.b, Const)):
             continue
         d = int(atom.b.value)
@@ -147,6 +151,33 @@ def _recombined(lin: Linear) -> Linear:
             whole = linear(atom.a, {}).scaled(c // d)
             return Linear(lin.const, terms).plus(whole)
     return lin
+
+
+def _has_open_rest(atom: Expr) -> bool:
+    return any(_is_open_rest(f) for f in factors_of(atom))
+
+
+def _is_open_rest(expr: Expr) -> bool:
+    """Whether it is ``e % d`` with a divisor known at run time only."""
+    return isinstance(expr, Binary) and expr.op == "floormod" and not isinstance(expr.b, Const)
+
+
+def _joined_by_size(lin: Linear, key: object, atom: Expr, c: int) -> Linear | None:
+    """``_recombined`` for the term ``c * atom``, where ``d`` is an expression over sizes."""
+    factors = factors_of(atom)
+    for position, rest in enumerate(factors):
+        if not (isinstance(rest, Binary) and _is_open_rest(rest)):
+            continue
+        others = Linear(c, {})
+        for f in factors[:position] + factors[position + 1 :]:
+            others = multiplied(others, _atom(f))
+        quotient = fold_index("floordiv", rest.a, rest.b)
+        wanted = multiplied(multiplied(others, _atom(quotient)), linear(rest.b, {}))
+        found = (lin.terms.get(k, (None, None))[1] == t[1] for k, t in wanted.terms.items())
+        if wanted.const == 0 and wanted.terms and all(found):
+            terms = {k: t for k, t in lin.terms.items() if k != key and k not in wanted.terms}
+            return Linear(lin.const, terms).plus(multiplied(others, linear(rest.a, {})))
+    return None
 
 
 def atom_key(expr: Expr) -> object:
