@@ -11,7 +11,6 @@ for each register would be long code, and a call for each would save all registe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -20,7 +19,8 @@ from ixion.base.target import Target
 from ixion.kernel.access import Access, Operand, Vectorizer
 from ixion.kernel.ahead import LINE
 from ixion.kernel.panels import UNROLL, Panels
-from ixion.kernel.sizes import as_extent, product
+from ixion.kernel.row_index import RowIndex
+from ixion.kernel.sizes import as_extent
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
 from ixion.te.expr import Expr, Intrinsic, Var, minimum, substitute, wrap
@@ -150,7 +150,7 @@ class DenseNest(Panels):
         return Kernel(name, params, task, tasks, body, locals=both, scratch=scratch)
 
     def _prepare_epilogue(self) -> None:
-        self.orow, self.block, lane = Var("orow"), Var("ob"), Var("lane")
+        self.block, lane = Var("ob"), Var("lane")
         self.pixel, self.part = Var("pixel"), Var("part")
         shape = [as_extent(d) for d in self.out.shape]
         ranges: dict[Var, tuple[int, Extent]] = {
@@ -165,9 +165,9 @@ class DenseNest(Panels):
         column = self.block * self.lanes + lane
         exact = {**ranges, lane: (0, tail - 1)} if tail and self.blocks == 1 else ranges
         axis = self.axis % len(shape)
-        index, known = self._row_index(shape[:axis] + shape[axis + 1 :])
-        ranges, exact = {**known, **ranges}, {**known, **exact}
-        index.insert(axis, column)
+        self.index = self.row_index(shape[:axis] + shape[axis + 1 :])
+        ranges, exact = {**self.index.ranges, **ranges}, {**self.index.ranges, **exact}
+        index = [*self.index.index[:axis], column, *self.index.index[axis:]]
         if tail:  # the last block is short: bounds hold for the lanes that count
             self.access.limits[lane] = (self.block * self.lanes, self.columns)
         element = self.access.element(self.out, index, exact)
@@ -178,14 +178,9 @@ class DenseNest(Panels):
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
         self.limit = limit
 
-    def _row_index(self, dims: list[Extent]) -> tuple[list[Expr], dict[Var, tuple[int, Extent]]]:
-        """Where row ``orow`` is along ``dims``, and the ranges of the variables that say so."""
-        assert isinstance(self.rows, int)
-        return unflatten(self.orow, dims), {self.orow: (0, self.rows - 1)}
-
-    def _place_of(self, row: Expr) -> dict[Var, Expr]:
-        """The variables of ``_row_index`` for a row."""
-        return {self.orow: row}
+    def row_index(self, dims: list[Extent]) -> RowIndex:
+        """Where a row is along the dims that make rows."""
+        return RowIndex(dims)
 
     def _finish(self, row: Expr, size: int) -> Stmt:
         store = self._store(row)
@@ -198,7 +193,7 @@ class DenseNest(Panels):
     def _store(self, row: Expr) -> Stmt:
         """The result of vector ``part`` in the row ``pixel`` after ``row``."""
         where = {
-            **self._place_of(row + self.pixel),
+            **self.index.at(row + self.pixel),
             self.block: self.group * self.tile.blocks + self.part,
         }
         value = readdressed(substitute(self.value, where))
@@ -227,13 +222,3 @@ def is_long(expr: Expr) -> bool:
             return True
         stack.extend(node.children())
     return False
-
-
-def unflatten(row: Expr, dims: Sequence[Extent]) -> list[Expr]:
-    """Logical indices of flat row number ``row``."""
-    index: list[Expr] = []
-    for d, n in enumerate(dims):
-        inner = product(dims[d + 1 :])
-        part = row // inner
-        index.append(part % n if d else part)
-    return index

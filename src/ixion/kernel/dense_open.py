@@ -17,11 +17,12 @@ from ixion.kernel.dense import (
     is_long,
     tile_cost,
 )
-from ixion.kernel.open_rows import OpenRows, row_parts, row_variables
+from ixion.kernel.open_rows import OpenRows
 from ixion.kernel.panels import UNROLL
+from ixion.kernel.row_index import RowIndex
 from ixion.kernel.sizes import ceil_div, least, most
 from ixion.kernel.tile import Accumulators, TileShape, vector_registers
-from ixion.te.expr import Expr, Var, broadcast, intrinsic, wrap
+from ixion.te.expr import Expr, Var, broadcast, intrinsic
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Kernel, Stmt, seq
 from ixion.te.tensor import Extent
@@ -61,14 +62,6 @@ class OpenDense(OpenRows, DenseNest):
         made.scalars, made.values = self.scalars, self.values
         return made
 
-    def _row_index(self, dims: list[Extent]) -> tuple[list[Expr], dict[Var, tuple[int, Extent]]]:
-        self.row_dims = dims
-        self.row_vars, ranges = row_variables(dims)
-        return list(self.row_vars), ranges
-
-    def _place_of(self, row: Expr) -> dict[Var, Expr]:
-        return row_parts(row, self.row_vars, self.row_dims)
-
     def _finish(self, row: Expr, size: int) -> Stmt:
         return seq(*self._keep_sums(size))
 
@@ -90,11 +83,8 @@ class OneRow(DenseNest):
         shape = TileShape(UNROLL, self.tile.blocks)
         self.acc = Accumulators.make("acc", shape, self.lanes, dtype)
 
-    def _row_index(self, dims: list[Extent]) -> tuple[list[Expr], dict[Var, tuple[int, Extent]]]:
-        return [wrap(0) for _ in dims], {}
-
-    def _place_of(self, row: Expr) -> dict[Var, Expr]:
-        return {}
+    def row_index(self, dims: list[Extent]) -> RowIndex:
+        return RowIndex([1] * len(dims))
 
     def _step(self, row: Expr, size: int, k: Var, u: Expr) -> Stmt:
         blocks, wide = self.tile.blocks, self.wide

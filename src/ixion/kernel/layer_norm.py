@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
 
 from ixion.kernel.access import Access, Operand, Vectorizer, stride_of
-from ixion.kernel.dense import unflatten
 from ixion.kernel.norm_rows import Norm, Rows
+from ixion.kernel.row_index import RowIndex
+from ixion.kernel.sizes import as_extent, ceil_div, product
 from ixion.kernel.spatial import readdressed
 from ixion.te.expr import (
     Compare,
@@ -35,7 +35,7 @@ from ixion.te.expr import (
 )
 from ixion.te.simplify import Ranges, simplify
 from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
-from ixion.te.tensor import Tensor
+from ixion.te.tensor import Extent, Tensor
 
 GRAIN = 8192  # elements that one task should have at least
 TOGETHER = 4  # rows in flight
@@ -73,12 +73,17 @@ class LayerNormNest:
     pieces: list[_Piece] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shape = [int(n) for n in self.out.shape]  # type: ignore[arg-type]
-        self.length = self.shape[self.rows.axis]
-        self.count = prod(self.shape) // self.length
+        self.shape = [as_extent(n) for n in self.out.shape]
+        length = self.shape[self.rows.axis]
+        assert isinstance(length, int)
+        self.length = length
+        self.index = RowIndex([n for d, n in enumerate(self.shape) if d != self.rows.axis])
+        self.count = product(self.index.dims)
         self.full, self.tail = divmod(self.length, self.lanes)
         self.padded = -(-self.length // self.lanes) * self.lanes
-        self.together = min(TOGETHER, max(1, NEAR // self.padded), self.count)
+        self.together = min(TOGETHER, max(1, NEAR // self.padded))
+        if isinstance(self.count, int):
+            self.together = min(self.together, self.count)
         # Sums of one row: an addition takes as long as the time to the fourth next one.
         self.chains = TOGETHER // self.together
         self.row, self.slot = Var("row"), Var("slot")
@@ -95,14 +100,16 @@ class LayerNormNest:
 
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         task, lo, hi, end = Var("task"), Var("lo"), Var("hi"), Var("end")
-        step = self.together
-        group = min(self.count, max(1, GRAIN // self.length // step) * step)
+        step, count = self.together, self.count
+        group = max(1, GRAIN // self.length // step) * step
+        if isinstance(count, int):
+            group = min(count, group)
         body: Stmt = For(self.row, lo, end, self._normalised(step), step=step)
-        if group % step or self.count % group % step:
+        if group % step or not isinstance(count, int) or count % group % step:
             body = seq(body, For(self.row, end, hi, self._normalised(1)))
         body = Let(end, lo + (hi - lo) // step * step, body)
-        body = Let(lo, task * group, Let(hi, minimum((task + 1) * group, self.count), body))
-        made = Kernel(name, params, task, -(-self.count // group), body)
+        body = Let(lo, task * group, Let(hi, minimum((task + 1) * group, count), body))
+        made = Kernel(name, params, task, ceil_div(count, group), body)
         made.locals = (self.sums, self.squares)
         if self.keeps:
             made.locals, made.scratch = (*made.locals, self.kept), 4 * self.kept.size
@@ -110,9 +117,9 @@ class LayerNormNest:
 
     # --- values, in terms of row, slot, block and lane -------------------------------------------
 
-    def _ranges(self, count: int | None) -> dict[Var, tuple[int, int]]:
+    def _ranges(self, count: int | None) -> dict[Var, tuple[int, Extent]]:
         return {
-            self.row: (0, self.count - 1), self.lane: (0, (count or self.lanes) - 1),
+            **self.index.ranges, self.lane: (0, (count or self.lanes) - 1),
             self.block: (0, max(self.full - 1, 0)), self.slot: (0, self.together - 1),
         }  # fmt: skip
 
@@ -120,12 +127,8 @@ class LayerNormNest:
         block = self.block if count is None else wrap(self.full)
         return block * self.lanes + self.lane
 
-    def _others(self) -> list[Expr]:
-        """The output's indices but that of the column."""
-        return unflatten(self.row, [n for d, n in enumerate(self.shape) if d != self.rows.axis])
-
     def _source(self, count: int | None) -> Expr:
-        where = dict(zip(self.rows.others, self._others(), strict=True))
+        where = dict(zip(self.rows.others, self.index.index, strict=True))
         index = (*(substitute(e, where) for e in self.rows.lead), self._column(count))
         return self.access.element(self.norm.source, index, self._ranges(count))
 
@@ -147,8 +150,8 @@ class LayerNormNest:
         if self.keeps:
             again = self.kept.load(self.slot * self.padded + self._column(count))
         self.access.given[self.norm.result] = lambda index: self._normal(again, index, ranges)
-        index = self._others()
-        index.insert(self.rows.axis, self._column(count))
+        axis, others = self.rows.axis, self.index.index
+        index = [*others[:axis], self._column(count), *others[axis:]]
         value = self.access.element(self.out, index, ranges)
         start = [substitute(i, {self.lane: wrap(0)}) for i in index]
         at = simplify(self.place.layout.offset(self.shape, start), ranges)
@@ -207,7 +210,7 @@ class LayerNormNest:
 
         def at(piece: _Piece, block: Expr, k: int) -> Iterator[Stmt]:
             for u, row in rows:
-                where = {self.row: row, self.slot: wrap(u), self.block: block}
+                where = {**self.index.at(row), self.slot: wrap(u), self.block: block}
                 yield work(piece, where, u, k)
 
         parts: list[Stmt] = []

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixion.kernel.access import Access, Operand, depends, stride_of
+from ixion.kernel.access import Access, Operand, depends
 from ixion.kernel.loops import loads_of
+from ixion.kernel.sizes import as_extent, top
 from ixion.te.expr import Const, Expr, Var
+from ixion.te.simplify import Ranges, linear
 from ixion.te.stmt import Buffer
-from ixion.te.tensor import Tensor
+from ixion.te.symbolic import coefficient
+from ixion.te.tensor import Extent, Tensor
 
 Index = tuple[Expr, ...]
 
@@ -36,7 +39,7 @@ class Rows:
     axis: int
     others: tuple[Var, ...]
     lead: Index
-    strides: dict[Tensor, set[int | None]]
+    strides: dict[Tensor, list[Extent | None]]
 
 
 def rows_of(norm: Norm, out: Tensor, inputs: Sequence[Tensor]) -> Rows | None:
@@ -59,18 +62,19 @@ def _along(norm: Norm, out: Tensor, inputs: Sequence[Tensor], axis: int) -> Rows
         return Const(0, "float32")
 
     access = Access({t: Operand(b) for t, b in buffers.items()}, {norm.result: note})
-    ranges = {v: (0, _size(n) - 1) for v, n in zip(index, out.shape, strict=True)}
+    ranges = {v: (0, top(as_extent(n))) for v, n in zip(index, out.shape, strict=True)}
     value = access.element(out, index, ranges)
     if len(seen) != 1 or seen[0][-1] is not column or any(depends(e, column) for e in seen[0][:-1]):
         return None
     loads = loads_of(value) + loads_of(access.element(norm.source, seen[0], ranges))
-    strides: dict[Tensor, set[int | None]] = {}
+    strides: dict[Tensor, list[Extent | None]] = {}
     for tensor, buffer in buffers.items():
-        strides[tensor] = {stride_of(x.index, column, ranges) for x in loads if x.buffer is buffer}
+        strides[tensor] = [_stride(x.index, column, ranges) for x in loads if x.buffer is buffer]
     others = tuple(v for v in index if v is not column)
     return Rows(axis, others, seen[0][:-1], strides)
 
 
-def _size(extent: int | Expr) -> int:
-    assert isinstance(extent, int)
-    return extent
+def _stride(index: Expr, column: Var, ranges: Ranges) -> Extent | None:
+    """How far an address moves from one column to the next; None where that is no one number."""
+    slope, _ = coefficient(linear(index, ranges), column)
+    return None if slope is None else as_extent(slope.expr())

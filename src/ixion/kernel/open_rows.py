@@ -8,11 +8,11 @@ been known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ixion.kernel.ahead import KEPT, line_of
 from ixion.kernel.panels import UNROLL, Panels
-from ixion.kernel.sizes import as_extent, ceil_div, top
+from ixion.kernel.sizes import ceil_div
 from ixion.te.expr import Expr, Var, minimum, select, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import For, If, Let, Prefetch, Stmt, seq
@@ -106,23 +106,3 @@ def by_size(size: Expr, least: int, most: int, make: Callable[[int], Stmt]) -> S
     middle = (least + most + 1) // 2
     low, high = by_size(size, least, middle - 1, make), by_size(size, middle, most, make)
     return If(size < middle, low, high)
-
-
-def row_variables(dims: Sequence[Extent]) -> tuple[list[Var], dict[Var, tuple[int, Extent]]]:
-    """A variable for the index along each dim, and their ranges."""
-    made = [Var(f"r{d}") for d in range(len(dims))]
-    return made, {v: (0, top(n)) for v, n in zip(made, dims, strict=True)}
-
-
-def row_parts(row: Expr, variables: Sequence[Var], dims: Sequence[Extent]) -> dict[Var, Expr]:
-    """The index along each dim of flat row number ``row``."""
-    found: dict[Var, Expr] = {}
-    rest = row
-    for d in range(len(dims) - 1, -1, -1):
-        n = as_extent(dims[d])
-        if isinstance(n, int) and n == 1:
-            found[variables[d]] = wrap(0)
-            continue
-        found[variables[d]] = rest % n if d else rest
-        rest = rest // n
-    return found

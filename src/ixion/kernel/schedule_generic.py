@@ -26,7 +26,7 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
-from ixion.kernel.sizes import as_extent, product, same_extent, typical
+from ixion.kernel.sizes import as_extent, product, same_extent, same_shape, typical
 from ixion.te.expr import Expr, Load, Read, Reduce
 from ixion.te.stmt import Buffer, Kernel
 from ixion.te.tensor import Extent, Tensor
@@ -112,7 +112,7 @@ class GenericSchedule(Schedule):
         tensor = self.outputs[0]
         return frozenset(
             i for i, t in enumerate(self.group.inputs)
-            if _same_shape(t, tensor) and t.dtype == tensor.dtype and inputs[i] == out
+            if same_shape(t.shape, tensor.shape) and t.dtype == tensor.dtype and inputs[i] == out
             and not self.group.constant[i]
         )  # fmt: skip
 
@@ -128,12 +128,6 @@ class GenericSchedule(Schedule):
 def elements(tensor: Tensor) -> Extent:
     """How many elements a tensor has."""
     return product(as_extent(n) for n in tensor.shape)
-
-
-def _same_shape(a: Tensor, b: Tensor) -> bool:
-    return len(a.shape) == len(b.shape) and all(
-        same_extent(x, y) for x, y in zip(a.shape, b.shape, strict=True)
-    )
 
 
 def _buffers_read(tensor: Tensor, access: Access) -> list[Buffer]:

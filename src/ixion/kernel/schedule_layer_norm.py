@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from ixion.base.target import Target
 from ixion.ir import Call, Constant
 from ixion.kernel.access import Access, Operand
-from ixion.kernel.group import Group, constant_tensor
+from ixion.kernel.group import Group, constant_tensor, extents_of
 from ixion.kernel.layer_norm import LayerNormNest
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.norm_rows import Norm, rows_of
@@ -21,8 +20,9 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
+from ixion.kernel.sizes import product, same_extent, same_shape
 from ixion.op.define import OpPattern
-from ixion.op.typed import attrs_of, dtype_of, op_attr, shape_of
+from ixion.op.typed import attrs_of, dims_of, dtype_of, op_attr
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Tensor
 
@@ -32,6 +32,7 @@ class LayerNorm(Schedule):
     """Rows of a plain tensor, or pixels of one with blocked channels, in and out."""
 
     rank = 10
+    open_sizes = True
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
@@ -43,10 +44,12 @@ class LayerNorm(Schedule):
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
         call = group.head
-        if call is None or len(group.out_types) != 1 or prod(shape_of(call)) == 0:
+        if call is None or len(group.out_types) != 1 or 0 in dims_of(call):
+            return False
+        if not isinstance(dims_of(call)[-1], int):
             return False
         same = dtype_of(call) == group.out_type.dtype == "float32"
-        if not same or attrs_of(call).axis not in (-1, len(shape_of(call)) - 1):
+        if not same or attrs_of(call).axis not in (-1, len(dims_of(call)) - 1):
             return False
         norm, out = _norm_of(group)
         return rows_of(norm, out, group.inputs) is not None
@@ -54,10 +57,13 @@ class LayerNorm(Schedule):
     def wanted(self, i: int) -> Layout | None:
         """Blocked channels where an operand's columns are its channels."""
         tensor = self.group.inputs[i]
-        shape = [int(n) for n in tensor.shape]  # type: ignore[arg-type]
-        if self.group.constant[i] or len(shape) < 3 or prod(shape[2:]) == 1:
+        pixels = product(tensor.shape[2:])
+        if self.group.constant[i] or tensor.ndim < 3 or same_extent(pixels, 1):
             return PLAIN
-        by_channels = self.rows.strides[tensor] == {prod(shape[2:])}
+        strides = self.rows.strides[tensor]
+        by_channels = bool(strides) and all(
+            s is not None and same_extent(s, pixels) for s in strides
+        )
         return channel_block(self.target) if by_channels else PLAIN
 
     def result(self) -> Layout | None:
@@ -85,7 +91,7 @@ class LayerNorm(Schedule):
             return frozenset()
         return frozenset(
             i for i, t in enumerate(self.group.inputs)
-            if t.shape == self.out.shape and t.dtype == "float32" and inputs[i] == out
+            if same_shape(t.shape, self.out.shape) and t.dtype == "float32" and inputs[i] == out
             and not self.group.constant[i]
         )  # fmt: skip
 
@@ -106,4 +112,4 @@ def _norm_of(group: Group) -> tuple[Norm, Tensor]:
 def _is_elementwise(call: Call, out: Tensor) -> bool:
     pattern = op_attr(call, "TOpPattern")
     fits = pattern is not None and pattern <= OpPattern.BROADCAST
-    return fits and tuple(shape_of(call)) == out.shape
+    return fits and same_shape(extents_of(call), out.shape)

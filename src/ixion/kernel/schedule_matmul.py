@@ -8,10 +8,11 @@ from math import prod
 from ixion.base.target import Target
 from ixion.ir import Call
 from ixion.kernel.access import Access, Operand, Vectorizer
-from ixion.kernel.dense import chunk_rows, dense_tile, unflatten
+from ixion.kernel.dense import chunk_rows, dense_tile
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.matmul import MatmulNest, Vector
+from ixion.kernel.row_index import unflatten
 from ixion.kernel.schedule import Lowered, Place, Schedule, layout_pack, register_schedule
 from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of
 from ixion.te.expr import Expr, Load, Var, substitute, wrap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ixion.base import dim as dims
 from ixion.te.expr import Binary, Const, Expr, Size, Var, maximum, minimum, walk, wrap
@@ -55,6 +55,11 @@ def same_extent(a: Extent, b: Extent) -> bool:
         return a == b
     apart = linear(wrap(a), {}).plus(linear(wrap(b), {}).scaled(-1))
     return not apart.terms and apart.const == 0
+
+
+def same_shape(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
+    """Whether two shapes are equal for all sizes."""
+    return len(a) == len(b) and all(same_extent(m, n) for m, n in zip(a, b, strict=True))
 
 
 def typical(extent: Extent) -> int:

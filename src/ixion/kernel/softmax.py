@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ixion.codegen.vmath_exp import reduced, scaled_normal, tail
 from ixion.kernel.reduce import identity_of
+from ixion.kernel.sizes import as_extent, ceil_div, least, most
 from ixion.te.expr import (
     Compare,
     Const,
@@ -23,7 +24,8 @@ from ixion.te.expr import (
     minimum,
     wrap,
 )
-from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
+from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq
+from ixion.te.tensor import Extent
 
 GRAIN = 2048
 LEAST = -87.3  # above it exponentials are normal numbers
@@ -44,18 +46,19 @@ def weight(x: Expr) -> Expr:
 
 
 def softmax_kernel(
-    name: str, rows: int, length: int, source: Buffer, out: Buffer, lanes: int, log: bool
+    name: str, rows: Extent, length: Extent, source: Buffer, out: Buffer, lanes: int, log: bool
 ) -> Kernel:
     """``rows`` independent rows of ``length`` neighbouring elements."""
     builder = _Softmax(length, source, out, lanes, log)
     task, row = Var("task"), Var("row")
-    group = min(rows, max(1, GRAIN // length))
+    group = least(rows, most(1, as_extent(GRAIN // most(length, 1))))
     loop = For(row, task * group, minimum((task + 1) * group, rows), builder.row(row))
-    return Kernel(name, (out, source), task, -(-rows // group), loop, locals=builder.registers)
+    tasks = ceil_div(rows, group)
+    return Kernel(name, (out, source), task, tasks, loop, locals=builder.registers)
 
 
 class _Softmax:
-    def __init__(self, length: int, source: Buffer, out: Buffer, lanes: int, log: bool) -> None:
+    def __init__(self, length: Extent, source: Buffer, out: Buffer, lanes: int, log: bool) -> None:
         self.length, self.source, self.out, self.log = length, source, out, log
         self.lanes = lanes
         self.top = Buffer("top", source.dtype, "register", 1, lanes)
@@ -77,6 +80,8 @@ class _Softmax:
     def _each(self, piece: object) -> Stmt:
         """Whole vectors in a loop, then the short rest."""
         i = Var("i")
+        if not isinstance(self.length, int):
+            return self._each_open(piece, self.length)
         full = self.length // self.lanes * self.lanes
         parts: list[Stmt] = []
         if full:
@@ -85,24 +90,31 @@ class _Softmax:
             parts.append(piece(wrap(full), self.length - full))  # type: ignore[operator]
         return seq(*parts)
 
-    def _load(self, buffer: Buffer, at: Expr, count: int | None) -> Expr:
+    def _each_open(self, piece: object, length: Expr) -> Stmt:
+        """The same for a length known at run time only."""
+        i, full = Var("i"), Var("full")
+        whole = For(i, 0, full, piece(i, None), step=self.lanes)  # type: ignore[operator]
+        rest = If(full < length, piece(full, length - full))  # type: ignore[operator]
+        return Let(full, length // self.lanes * self.lanes, seq(whole, rest))
+
+    def _load(self, buffer: Buffer, at: Expr, count: Extent | None) -> Expr:
         return buffer.load(at, self.lanes, count=None if count is None else wrap(count))
 
-    def _kept(self, value: Expr, count: int | None, kind: str) -> Expr:
+    def _kept(self, value: Expr, count: Extent | None, kind: str) -> Expr:
         if count is None:
             return value
         inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
         return Select(inside, value, identity_of(kind, value.dtype, self.lanes))
 
     def _max_pass(self, base: Var) -> Stmt:
-        def piece(at: Expr, count: int | None) -> Stmt:
+        def piece(at: Expr, count: Extent | None) -> Stmt:
             x = self._kept(self._load(self.source, base + at, count), count, "max")
             return self.top.store(0, binary("max", self.top.load(0), x))
 
         return self._each(piece)
 
     def _sum_pass(self, base: Var, m: Var) -> Stmt:
-        def piece(at: Expr, count: int | None) -> Stmt:
+        def piece(at: Expr, count: Extent | None) -> Stmt:
             x = self._load(self.source, base + at, count)
             d, e = Var("d", x.dtype, self.lanes), Var("e", x.dtype, self.lanes)
             keep = self._kept(e, count, "add")
@@ -114,7 +126,7 @@ class _Softmax:
         return self._each(piece)
 
     def _scale_pass(self, base: Var, s: Var) -> Stmt:
-        def piece(at: Expr, count: int | None) -> Stmt:
+        def piece(at: Expr, count: Extent | None) -> Stmt:
             x = self._load(self.out, base + at, count)
             limit = None if count is None else wrap(count)
             return self.out.store(base + at, binary("div", x, s), limit)
@@ -124,7 +136,7 @@ class _Softmax:
     def _log_pass(self, base: Var, m: Var, s: Var) -> Stmt:
         shift = Var("shift", m.dtype)
 
-        def piece(at: Expr, count: int | None) -> Stmt:
+        def piece(at: Expr, count: Extent | None) -> Stmt:
             x = self._load(self.source, base + at, count)
             limit = None if count is None else wrap(count)
             return self.out.store(base + at, binary("sub", binary("sub", x, m), shift), limit)
