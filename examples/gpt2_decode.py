@@ -36,10 +36,12 @@ class Builder:
             return rng.standard_normal(shape, np.float32) * np.float32(scale)
 
         self.tokens, self.places = random(vocabulary, width), random(POSITIONS, width)
+        # One of its own: with the embedding's, random layers would repeat the last token for ever.
+        self.head = random(vocabulary, width)
         self.weights = [
             {
-                "attn": random(3 * width, width), "proj": random(width, width, scale=0.004),
-                "up": random(4 * width, width), "down": random(width, 4 * width, scale=0.004),
+                "attn": random(3 * width, width), "proj": random(width, width),
+                "up": random(4 * width, width), "down": random(width, 4 * width),
             }
             for _ in range(layers)
         ]  # fmt: skip
@@ -70,7 +72,7 @@ class Builder:
             params += kept
             outputs += memory
         last = op.strided_slice(self.norm(x), [-1], [2**31 - 1], [1], axes=[1])
-        logits = op.nn.dense(op.reshape(last, [1, self.width]), const(self.tokens))
+        logits = op.nn.dense(op.reshape(last, [1, self.width]), const(self.head))
         function = Function(params, Tuple((logits, *outputs)) if cached else logits)
         module = IRModule.from_expr(function)
         inputs = [p.name_hint for p in params]

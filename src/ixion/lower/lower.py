@@ -24,6 +24,7 @@ from ixion.ir import (
     Constant,
     Expr,
     Function,
+    IRModule,
     TensorType,
     Tuple,
     TupleGetItem,
@@ -51,6 +52,7 @@ from ixion.te.sized import bind_sizes
 from ixion.te.stmt import Kernel
 from ixion.te.tensor import Extent
 from ixion.transform.form_kernels import VIEWS, has_compute
+from ixion.transform.infer_type import InferType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -222,7 +224,9 @@ class Lowering:
         text = PLAIN.text(len(value.shape))
         attrs = {"Primitive": 1, "kernel": "relayout", "in_layouts": (text,), "out_layout": text}
         kind = param.type_annotation
-        lowered = self._lower(Function([param], call("copy", param), kind, attrs=attrs), (False,))
+        function = Function([param], call("copy", param), kind, attrs=attrs)
+        function = InferType()(IRModule.from_expr(function))["main"]
+        lowered = self._lower(function, (False,))
         copy = Value(self._storage("arena", value.nbytes), PLAIN, value.shape, value.dtype)
         for kernel, places in lowered.kernels:
             self._step(kernel, places, [value], [copy], [], lowered, label, 0)
