@@ -14,11 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ixion.kernel.ahead import KEPT, Share
+from ixion.kernel.loops import decode
+from ixion.kernel.samples import usual_batch, usual_side
+from ixion.kernel.sizes import is_static, product
 from ixion.kernel.spatial import SpatialNest, Valid
 from ixion.kernel.tile import multiply_step
-from ixion.te.expr import Expr, Var, minimum, wrap
+from ixion.te.expr import Expr, Var, minimum, select, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Let, Stmt, seq, unroll
+from ixion.te.tensor import Extent
 
 # Channels per unrolled step.  Code at the borders is rarely run and there is a lot of it.
 UNROLL = 4
@@ -51,23 +55,40 @@ class ConvNest(SpatialNest):
         per = self.in_blocks * self.rows.taps * self.cols.taps * self.in_block
         return self.groups * self.block_groups * per * self.tile.blocks * self.block
 
-    def channel_parts(self) -> list[tuple[Var, int]]:
+    def channel_parts(self) -> list[tuple[Var, Extent]]:
         return [(self.g, self.groups), (self.og, self.block_groups)]
 
-    def parts(self) -> list[tuple[Var, int]]:
+    def parts(self) -> list[tuple[Var, Extent]]:
         """Neighbours share what is larger: weights in deep layers on small maps, else the image."""
         if not self.weights_outermost():
             return super().parts()
-        return [
-            *self.channel_parts(), (self.n, self.batch), (self.row_chunk, self.row_chunks),
-            (self.col_chunk, self.col_chunks),
-        ]  # fmt: skip
+        return [*self.channel_parts(), *self.pixel_parts()]
+
+    def image_size(self) -> Extent:
+        """Elements of the image."""
+        channels = self.groups * self.in_blocks * self.in_block
+        return product([self.batch, channels, self.rows.extent, self.cols.extent])
 
     def weights_outermost(self) -> bool:
-        """Whether all tiles that use a group of weights follow each other."""
-        pixels = self.rows.extent * self.cols.extent
-        image = self.batch * self.groups * self.in_blocks * self.in_block * pixels
+        """Whether all tiles that use a group of weights follow each other.
+
+        Where the size of the image is known at run time only: whether they may.
+        """
+        pixels = usual_side(self.rows.extent) * usual_side(self.cols.extent)
+        image = usual_batch(self.batch) * self.groups * self.in_blocks * self.in_block * pixels
         return self.weight_size > image
+
+    def decoded(self, task: Var) -> Stmt:
+        image, groups = self.image_size(), self.groups * self.block_groups
+        if isinstance(image, int) or groups == 1 or not self.weights_outermost():
+            return super().decoded(task)
+        pixels, group = Var("pixels"), Var("group")
+        count = product(n for _, n in self.pixel_parts())
+        deep = wrap(image) < self.weight_size
+        body = decode(group, self.channel_parts(), self.body())
+        body = decode(pixels, self.pixel_parts(), body)
+        body = Let(group, select(deep, task // count, task % groups), body)
+        return Let(pixels, select(deep, task % count, task // groups), body)
 
     def first_block(self) -> Expr:
         return self.g * self.group_blocks + self.og * self.tile.blocks
@@ -82,6 +103,8 @@ class ConvNest(SpatialNest):
         self.step_at = (ib * self.rows.taps + t) * (self.cols.taps * self.in_block)
         if valid is None:
             inner = self._all_taps(x, w, size, ib)
+        elif valid == "careful":
+            inner = self._careful_taps(x, w, col, size, ib)
         else:
             inner = seq(
                 *(
@@ -124,6 +147,16 @@ class ConvNest(SpatialNest):
         )
         return For(j, 0, self.cols.taps, inner, unrolled=self.in_block == 1)
 
+    def _careful_taps(self, x: Var, w: Var, col: Expr, size: int, ib: Var) -> Stmt:
+        """Each kernel column for the pixels that it turns out to reach."""
+        j = Var("j")
+
+        def cells(pixels: Sequence[int]) -> Stmt:
+            at, weights = x + j * self._tap_step(1), w + j * self._tap_weights(1)
+            return self._channels(at, weights, pixels, ib, j, EDGE_UNROLL)
+
+        return For(j, 0, self.cols.taps, self.reached(col, j, size, cells))
+
     def _channels(
         self, x: Expr, w: Expr, pixels: Sequence[int], ib: Var, j: Expr, most: int = UNROLL
     ) -> Stmt:
@@ -146,10 +179,13 @@ class ConvNest(SpatialNest):
         if not self.weights_outermost() or 4 * self.weight_size <= KEPT or groups == 1:
             return []
         assert self.weights is not None
-        tiles = self.batch * self.rows.count * self.tiles_of_row
+        lines = usual_batch(self.batch) * usual_side(self.rows.count)
+        tiles = lines * usual_side(self.tiles_of_row)
         steps = size // (self.tile.blocks * self.block) // times
         tile = (self.n * self.rows.count + self.row) * self.tiles_of_row + self.number
         following = minimum(self.g * self.block_groups + self.og + 1, groups - 1)
+        if not is_static(self.batch, self.rows.count, self.tiles_of_row):
+            tile = minimum(tile, tiles)  # others ask for what is there already
         share = Share(tile, tiles, steps, times, size)
         return share.ask(self.weights, following * size + self.weight_base, position)
 

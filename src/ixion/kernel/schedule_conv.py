@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ixion.base.target import Target
-from ixion.ir import Call
+from ixion.ir import Call, Expr
 from ixion.kernel.access import Access, Operand
 from ixion.kernel.conv_direct import ConvNest
-from ixion.kernel.group import Group
+from ixion.kernel.group import Group, extents_of
 from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.scalars import Scalars
 from ixion.kernel.schedule import (
     Lowered,
     Pack,
@@ -26,13 +27,25 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
-from ixion.kernel.spatial import SpatialNest, Taps, spatial_kernel
-from ixion.kernel.tile import TileShape, choose_tile, vector_registers
+from ixion.kernel.sizes import (
+    as_extent,
+    ceil_div,
+    fixed,
+    is_static,
+    least,
+    most,
+    product,
+    same_extent,
+)
+from ixion.kernel.spatial import SpatialNest, spatial_kernel
+from ixion.kernel.taps import Taps
+from ixion.kernel.tile import LONGEST, TileShape, even_tiles, row_tile, vector_registers
 from ixion.kernel.window import DepthwiseNest
+from ixion.op.conv_chain import is_depthwise
 from ixion.op.typed import attrs_of, dtype_of, shape_of
 from ixion.op.window import Window
 from ixion.te.stmt import Buffer
-from ixion.te.tensor import Tensor
+from ixion.te.tensor import Extent, Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 INPUT_CHUNK = 192 << 10  # bytes of input that the tasks of one chunk share; stays in L2
@@ -51,8 +64,8 @@ class SpatialSchedule(Schedule):
         self.out, self.anchor = outputs[0], head
         self.block = block_size(target)
         self.data = group.operand(self.head, 0) or 0
-        self.data_shape = shape_of(self.head.args[0])
-        self.out_shape = shape_of(self.head)
+        self.data_shape = sizes_of(self.head.args[0])
+        self.out_shape = sizes_of(self.head)
 
     def wanted(self, i: int) -> Layout | None:
         return channel_block(self.target) if i == self.data else None
@@ -95,7 +108,14 @@ class SpatialSchedule(Schedule):
         return -(-channels // self.block)
 
 
-def spatial_taps(window: Window, data: Sequence[int], out: Sequence[int]) -> tuple[Taps, Taps]:
+def sizes_of(node: Expr) -> tuple[Extent, ...]:
+    """The shape of a tensor, each extent in its shortest form."""
+    return tuple(as_extent(n) for n in extents_of(node))
+
+
+def spatial_taps(
+    window: Window, data: Sequence[Extent], out: Sequence[Extent]
+) -> tuple[Taps, Taps]:
     """Rows and columns of a window; one spatial dim makes a single row."""
     axes = [
         Taps(
@@ -114,19 +134,21 @@ def spatial_taps(window: Window, data: Sequence[int], out: Sequence[int]) -> tup
 def flattened(rows: Taps, cols: Taps) -> tuple[Taps, Taps] | None:
     """A pointwise window over a whole image as one long row."""
     plain = all(
-        t.taps == 1 and t.step == 1 and t.first == 0 and t.count == t.extent for t in (rows, cols)
+        t.taps == 1 and t.step == 1 and t.first == 0 and same_extent(t.count, t.extent)
+        for t in (rows, cols)
     )
-    if not plain or rows.count == 1:
+    if not plain or (isinstance(rows.count, int) and rows.count == 1):
         return None
-    return Taps(1, 1, 0, 1, 1, 1), Taps(
-        *(rows.count * cols.count,), 1, 0, 1, 1, rows.extent * cols.extent
-    )
+    pixels = product([rows.count, cols.count])
+    return Taps(1, 1, 0, 1, 1, 1), Taps(pixels, 1, 0, 1, 1, pixels)
 
 
 def chunks(
     rows: Taps, cols: Taps, tile: TileShape, row_bytes: int, row_products: int
 ) -> tuple[int, int]:
     """Rows and columns per task: enough work each, and an input that stays in the cache."""
+    assert isinstance(rows.count, int)
+    assert isinstance(cols.count, int)
     if rows.count == 1:
         pixel_bytes = max(1, row_bytes // cols.count)
         pixels = max(tile.pixels, INPUT_CHUNK // pixel_bytes)
@@ -140,6 +162,36 @@ def chunks(
     size = max(1, min(most, need))
     pieces = -(-rows.count // size)
     return -(-rows.count // pieces), cols.count
+
+
+def pixel_chunks(
+    rows: Taps, cols: Taps, tile: TileShape, channels: int, products: int
+) -> tuple[Extent, Extent | None]:
+    """``chunks`` for an image of ``channels`` whose results take ``products`` multiply-adds each.
+
+    Where the length of a row is not known its tiles are counted, None is all of them.
+    """
+    if is_static(rows.count, cols.count, cols.extent):
+        count = fixed(cols.count)
+        return chunks(rows, cols, tile, 4 * fixed(cols.extent) * channels, count * products)
+    if isinstance(rows.count, int) and rows.count == 1:
+        near = INPUT_CHUNK // (4 * channels * cols.step)
+        need = -(-TASK_PRODUCTS // max(1, products))
+        pixels = max(min(near, max(need, 4 * tile.pixels)), tile.pixels)
+        pieces = most((cols.count * 2 + pixels) // (2 * pixels), 1)
+        return 1, ceil_div(ceil_div(cols.count, pieces), tile.pixels)
+    near_rows = INPUT_CHUNK // most(cols.extent * (4 * channels * rows.step), 1)
+    need_rows = TASK_PRODUCTS // most(cols.count * max(1, products), 1)
+    pieces = ceil_div(rows.count, most(least(near_rows, need_rows), 1))
+    return ceil_div(rows.count, most(pieces, 1)), None if cols.is_open else cols.count
+
+
+def named_chunk(
+    scalars: Scalars, chunk: tuple[Extent, Extent | None]
+) -> tuple[Extent, Extent | None]:
+    """Rows and columns of a chunk as numbers that the kernel is given."""
+    rows, cols = chunk
+    return scalars.named("rows", rows), None if cols is None else scalars.named("cols", cols)
 
 
 def _is_float(group: Group, call: Call) -> bool:
@@ -160,11 +212,27 @@ def _plain_names(call: Call) -> bool:
     )
 
 
+def is_never_empty(node: Expr) -> bool:
+    """Whether a tensor has elements, as far as its sizes are known."""
+    return all(not isinstance(n, int) or n > 0 for n in sizes_of(node))
+
+
+def has_channels_in_blocks(call: Call, target: Target) -> bool:
+    """Whether each group of a convolution's channels, if there are several, is in whole blocks."""
+    ins, outs = sizes_of(call.args[0])[1], sizes_of(call)[1]
+    if not is_static(ins, outs) or not is_never_empty(call):
+        return False
+    groups, block = int(attrs_of(call).groups), block_size(target)
+    whole = fixed(ins) // groups % block == 0 and fixed(outs) // groups % block == 0
+    return groups == 1 or whole
+
+
 @register_schedule("nn.conv2d", "nn.conv1d")
 class DirectConv(SpatialSchedule):
     """Direct convolution, groups whole blocks wide."""
 
     rank = 20
+    open_sizes = True
     nest: ClassVar[type[ConvNest]] = ConvNest
 
     @classmethod
@@ -174,10 +242,7 @@ class DirectConv(SpatialSchedule):
             return False
         if not _plain_names(call) or attrs_of(call).kernel_layout not in ("OIHW", "OIW"):
             return False
-        data, out = shape_of(call.args[0]), shape_of(call)
-        groups, block = attrs_of(call).groups, block_size(target)
-        whole = data[1] // groups % block == 0 and out[1] // groups % block == 0
-        return prod(out) > 0 and (groups == 1 or whole)
+        return has_channels_in_blocks(call, target)
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
@@ -185,8 +250,8 @@ class DirectConv(SpatialSchedule):
         weight = shape_of(self.head.args[1])
         self.window = Window.of(weight[2:], attrs.strides, attrs.dilation, attrs.padding)
         self.groups = attrs.groups
-        self.in_channels = self.data_shape[1] // self.groups
-        self.out_channels = self.out_shape[1] // self.groups
+        self.in_channels = fixed(self.data_shape[1]) // self.groups
+        self.out_channels = fixed(self.out_shape[1]) // self.groups
         self.plain = self.groups == 1 and self.in_channels < min(8, self.block)
 
     def wanted(self, i: int) -> Layout | None:
@@ -199,18 +264,19 @@ class DirectConv(SpatialSchedule):
         flat = None if self.plain else flattened(rows, cols)
         rows, cols = flat or (rows, cols)
         blocks = self.blocks(self.out_channels)
-        tile = choose_tile(self.target, self.block, cols.count, blocks)
+        tile = row_tile(self.target, self.block, cols.count, blocks)
         access, buffers = self.access(inputs, out)
         place = Operand(Buffer("out", self.out.dtype), out)
         weights = self.group.operand(self.head, 1)
         assert weights is not None
-        products = cols.count * prod(self.window.size) * self.in_channels * tile.blocks * self.block
-        chunk = chunks(rows, cols, tile, 4 * cols.extent * self.in_channels, products)
+        products = prod(self.window.size) * self.in_channels * tile.blocks * self.block
+        chunk = pixel_chunks(rows, cols, tile, self.in_channels, products)
+        scalars = Scalars()
         nest = self.nest(
             self.out_shape[0], rows, cols, self.block, self.groups * blocks, tile, self.out, place,
-            access, self.anchor, *chunk, flat is not None, groups=self.groups,
-            in_channels=self.in_channels, out_channels=self.out_channels, plain=self.plain,
-            source=buffers[self.data], weights=buffers[weights],
+            access, self.anchor, *named_chunk(scalars, chunk), flat is not None,
+            groups=self.groups, in_channels=self.in_channels, out_channels=self.out_channels,
+            plain=self.plain, source=buffers[self.data], weights=buffers[weights], scalars=scalars,
         )  # fmt: skip
         packs = self.packs(access)
         block_in = nest.in_block
@@ -243,6 +309,7 @@ class DepthwiseConv(SpatialSchedule):
     """One filter per channel."""
 
     rank = 10
+    open_sizes = True
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
@@ -251,8 +318,7 @@ class DepthwiseConv(SpatialSchedule):
             return False
         if not _plain_names(call) or attrs_of(call).kernel_layout not in ("OIHW", "OIW"):
             return False
-        data, out = shape_of(call.args[0]), shape_of(call)
-        return prod(out) > 0 and attrs_of(call).groups == data[1] == out[1] and data[1] > 1
+        return is_never_empty(call) and is_depthwise(call)
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         attrs = attrs_of(self.head)
@@ -264,12 +330,12 @@ class DepthwiseConv(SpatialSchedule):
         place = Operand(Buffer("out", self.out.dtype), out)
         weights = self.group.operand(self.head, 1)
         assert weights is not None
-        products = cols.count * prod(window.size) * self.block
-        chunk = window_chunks(rows, cols, products)
+        scalars = Scalars()
+        chunk = window_chunks(rows, cols, prod(window.size) * self.block)
         nest = DepthwiseNest(
-            self.out_shape[0], rows, cols, self.block, self.blocks(self.out_shape[1]), tile,
-            self.out, place, access, self.anchor, *chunk, False, source=buffers[self.data],
-            weights=buffers[weights],
+            self.out_shape[0], rows, cols, self.block, self.blocks(fixed(self.out_shape[1])), tile,
+            self.out, place, access, self.anchor, *named_chunk(scalars, chunk), False,
+            source=buffers[self.data], weights=buffers[weights], scalars=scalars,
         )  # fmt: skip
         packs = self.packs(access)
         packs[weights] = Pack(f"depthwise:{self.block}", partial(pack_depthwise, block=self.block))
@@ -284,19 +350,23 @@ def pack_depthwise(weight: Array, *, block: int) -> Array:
     return np.ascontiguousarray(w.reshape(-1, block, w.shape[1]).transpose(0, 2, 1)).reshape(-1)
 
 
-def window_tile(target: Target, block: int, length: int) -> TileShape:
+def window_tile(target: Target, block: int, length: Extent) -> TileShape:
     """Pixels per tile of a depthwise or pooling kernel; weights and inputs need registers too."""
-    from ixion.kernel.tile import even_tiles
+    widest = max(2, vector_registers(target, block) // 2 - 2)
+    if not isinstance(length, int):
+        return TileShape(min(widest, LONGEST), 1)
+    return TileShape(even_tiles(length, widest)[0], 1)
 
-    most = max(2, vector_registers(target, block) // 2 - 2)
-    return TileShape(even_tiles(length, most)[0], 1)
 
+def window_chunks(rows: Taps, cols: Taps, products: int) -> tuple[Extent, Extent | None]:
+    """Rows and columns per task of a depthwise or pooling kernel.
 
-def window_chunks(rows: Taps, cols: Taps, row_products: int) -> tuple[int, int]:
-    """Rows and columns per task of a depthwise or pooling kernel."""
-    need = max(1, -(-(TASK_PRODUCTS // 4) // max(1, row_products)))
-    pieces = max(1, rows.count // need)
-    return -(-rows.count // pieces), cols.count
+    ``products`` counts those of a pixel.  Where the length of a row is not known None is all of it.
+    """
+    work = TASK_PRODUCTS // 4
+    need = most(ceil_div(work, most(cols.count * products, 1)), 1)
+    pieces = most(as_extent(rows.count // need), 1)
+    return ceil_div(rows.count, pieces), None if cols.is_open else cols.count
 
 
 @register_schedule("nn.conv2d_transpose")
@@ -304,6 +374,7 @@ class TransposedConv(SpatialSchedule):
     """Stride phases, each a direct convolution over its own kernel positions."""
 
     rank = 20
+    open_sizes = True
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
@@ -312,10 +383,7 @@ class TransposedConv(SpatialSchedule):
             return False
         if not _plain_names(call) or attrs_of(call).kernel_layout != "IOHW":
             return False
-        data, out = shape_of(call.args[0]), shape_of(call)
-        groups, block = attrs_of(call).groups, block_size(target)
-        whole = data[1] // groups % block == 0 and out[1] // groups % block == 0
-        return prod(out) > 0 and (groups == 1 or whole)
+        return has_channels_in_blocks(call, target)
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         attrs = attrs_of(self.head)
@@ -326,26 +394,28 @@ class TransposedConv(SpatialSchedule):
         weights = self.group.operand(self.head, 1)
         assert weights is not None
         groups = attrs.groups
-        in_channels, out_channels = self.data_shape[1] // groups, self.out_shape[1] // groups
+        in_channels = fixed(self.data_shape[1]) // groups
+        out_channels = fixed(self.out_shape[1]) // groups
         blocks = self.blocks(out_channels)
         phases = [
             (r, c)
             for r in phase_taps(window, 0, self.data_shape, self.out_shape)
             for c in phase_taps(window, 1, self.data_shape, self.out_shape)
         ]
-        tile = choose_tile(self.target, self.block, phases[0][1][0].count, blocks)
+        tile = row_tile(self.target, self.block, phases[0][1][0].count, blocks)
         nests: list[SpatialNest] = []
         base = 0
         for (rows, _), (cols, _) in phases:
-            products = cols.count * rows.taps * cols.taps * in_channels * tile.blocks * self.block
-            chunk = chunks(rows, cols, tile, 4 * cols.extent * in_channels, max(1, products))
-            if rows.count == 1:
-                chunk = (1, cols.count)
+            products = rows.taps * cols.taps * in_channels * tile.blocks * self.block
+            chunk = pixel_chunks(rows, cols, tile, in_channels, products)
+            if isinstance(rows.count, int) and rows.count == 1:
+                chunk = (1, None if cols.is_open else cols.count)
+            scalars = Scalars()
             nest = ConvNest(
                 self.out_shape[0], rows, cols, self.block, groups * blocks, tile, self.out, place,
-                access, self.anchor, *chunk, False, groups=groups, in_channels=in_channels,
-                out_channels=out_channels, source=buffers[self.data], weights=buffers[weights],
-                weight_base=base,
+                access, self.anchor, *named_chunk(scalars, chunk), False, groups=groups,
+                in_channels=in_channels, out_channels=out_channels, source=buffers[self.data],
+                weights=buffers[weights], weight_base=base, scalars=scalars,
             )  # fmt: skip
             nests.append(nest)
             base += nest.weight_size
@@ -359,13 +429,13 @@ class TransposedConv(SpatialSchedule):
 
 
 def phase_taps(
-    window: Window, axis: int, data: Sequence[int], out: Sequence[int]
+    window: Window, axis: int, data: Sequence[Extent], out: Sequence[Extent]
 ) -> list[tuple[Taps, tuple[int, ...]]]:
     """For each phase of an axis: its taps, and the kernel positions they stand for in order."""
     s, d, k = window.strides[axis], window.dilation[axis], window.size[axis]
     before, n, m = window.before[axis], data[2 + axis], out[2 + axis]
     found = []
-    for phase in range(min(s, m)):
+    for phase in range(min(s, m) if isinstance(m, int) else s):
         taps = sorted(
             ((phase + before - i * d) // s, i)
             for i in range(k)
@@ -373,7 +443,7 @@ def phase_taps(
         )
         first = taps[0][0] if taps else 0
         delta = d // gcd(s, d) if len(taps) > 1 else 1
-        count = -(-(m - phase) // s)
+        count = ceil_div(as_extent(m - phase), s)
         found.append((
             Taps(count, 1, first, delta, len(taps), n, phase, s), tuple(i for _, i in taps)
         ))  # fmt: skip

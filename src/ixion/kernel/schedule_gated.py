@@ -76,6 +76,7 @@ class GatedConv(DirectConv):
     """A convolution whose data operand is a product with a gate, inside the kernel."""
 
     rank = 5
+    open_sizes = False
     nest = GatedNest
 
     @classmethod

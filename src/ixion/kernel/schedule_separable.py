@@ -24,7 +24,7 @@ from ixion.kernel.schedule import (
 from ixion.kernel.schedule_conv import pack_conv, pack_depthwise, window_tile
 from ixion.kernel.separable import Separable, Strip, StripConv, StripDepthwise, strip, write_to
 from ixion.kernel.separable_plan import SeparablePlan, depthwise_taps, separable_plan
-from ixion.kernel.spatial import Taps
+from ixion.kernel.taps import Taps
 from ixion.kernel.tile import TileShape, choose_tile
 from ixion.op.conv_chain import is_depthwise
 from ixion.op.typed import op_name, shape_of

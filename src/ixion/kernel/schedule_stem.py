@@ -26,6 +26,7 @@ class StemConv(DirectConv):
     """Stride 2 over an image of few channels: neighbours to channels, then Winograd."""
 
     rank = 12
+    open_sizes = False
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:

@@ -197,6 +197,7 @@ class WinogradConv(DirectConv):
     """Windows of several taps, moving by 1 or 2, no dilation, one group, enough channels."""
 
     rank = 15
+    open_sizes = False
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:

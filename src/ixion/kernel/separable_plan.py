@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ixion.ir import Call
 from ixion.kernel.schedule_conv import spatial_taps
-from ixion.kernel.spatial import Taps
+from ixion.kernel.taps import Taps
 from ixion.op.conv_chain import is_depthwise
 from ixion.op.typed import attrs_of, dims_of, shape_of
 from ixion.op.window import Window

@@ -24,6 +24,12 @@ def is_static(*extents: Extent) -> bool:
     return all(isinstance(n, int) for n in extents)
 
 
+def fixed(extent: Extent) -> int:
+    """An extent that is a number: channels and windows always are."""
+    assert isinstance(extent, int)
+    return extent
+
+
 def product(extents: Iterable[Extent]) -> Extent:
     total: Extent = 1
     for n in extents:

@@ -9,67 +9,39 @@ kernel's epilogue on their way to memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from typing import Literal
 
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.loops import decode
+from ixion.kernel.open_columns import OpenColumns
+from ixion.kernel.scalars import Scalars
+from ixion.kernel.sizes import as_extent, ceil_div, is_static, product, top
+from ixion.kernel.taps import Taps
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles
 from ixion.te.expr import (
+    INDEX,
     Const,
     Expr,
     Intrinsic,
     Load,
     Var,
-    maximum,
+    logical_and,
     minimum,
     substitute,
     wrap,
 )
-from ixion.te.simplify import simplify
+from ixion.te.simplify import linear, multiplied, simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq
-from ixion.te.tensor import Tensor
+from ixion.te.symbolic import coefficient
+from ixion.te.tensor import Extent, Tensor
 
 # Functions of a few instructions; the code of all others is long.
 EASY = frozenset("fma abs neg not sqrt floor ceil round trunc isnan isinf isfinite".split())
-Valid = list[list[int]] | None  # per kernel column, the pixels of a tile that it reaches
-
-
-@dataclass(frozen=True)
-class Taps:
-    """One spatial axis: output ``q`` reads inputs ``q * step + first + t * delta``, t < taps.
-
-    Reads outside ``[0, extent)`` are padding.  Output ``q`` lands at ``start + q * stride``.
-    """
-
-    count: int
-    step: int
-    first: int
-    delta: int
-    taps: int
-    extent: int
-    start: int = 0
-    stride: int = 1
-
-    def valid(self, q: int, t: int) -> bool:
-        return 0 <= q * self.step + self.first + t * self.delta < self.extent
-
-    def interior(self, q: int) -> bool:
-        return self.valid(q, 0) and self.valid(q, self.taps - 1)
-
-    @property
-    def all_interior(self) -> bool:
-        return self.interior(0) and self.interior(self.count - 1)
-
-    def bounds(self, q: Expr) -> tuple[Expr, Expr]:
-        """First tap inside the image and one past the last, for output ``q``."""
-        if self.all_interior:
-            return wrap(0), wrap(self.taps)
-        origin = q * self.step + self.first
-        lo = maximum((wrap(self.delta - 1) - origin) // self.delta, 0)
-        hi = minimum((wrap(self.extent - 1 + self.delta) - origin) // self.delta, self.taps)
-        return lo, hi
+# Per kernel column, the pixels of a tile that it reaches: None for all, "careful" if it is known at
+# run time only.
+Valid = list[list[int]] | None | Literal["careful"]
 
 
 @dataclass(eq=False)
@@ -78,9 +50,12 @@ class SpatialNest:
 
     ``flat`` says that the image is seen as one row.  Subclasses give the channel parts, the block
     of a tile's vector and the work that fills the accumulators.
+
+    Images, rows and columns may be known at run time only.  ``chunk_cols`` counts pixels, but tiles
+    where the length of a row is not known; None is the whole row.
     """
 
-    batch: int
+    batch: Extent
     rows: Taps
     cols: Taps
     block: int
@@ -90,10 +65,11 @@ class SpatialNest:
     place: Operand
     access: Access
     anchor: Tensor
-    chunk_rows: int
-    chunk_cols: int
+    chunk_rows: Extent
+    chunk_cols: Extent | None
     flat: bool
     raw_offset: int = field(default=0, kw_only=True)  # where private memory is free
+    scalars: Scalars = field(default_factory=Scalars, kw_only=True)
 
     def __post_init__(self) -> None:
         self.acc = Accumulators.make("acc", self.tile, self.block, self.anchor.dtype)
@@ -102,18 +78,30 @@ class SpatialNest:
         self.n, self.row = Var("n"), Var("row")
         self.row_chunk, self.col_chunk = Var("rc"), Var("cc")
         self.lo, self.hi = Var("t_lo"), Var("t_hi")
-        self.row_chunks = -(-self.rows.count // self.chunk_rows)
-        self.col_chunks = -(-self.cols.count // self.chunk_cols)
         # Which tile of its row is being done, counted over the whole row, and how many there are.
         self.number: Expr = wrap(0)
-        size = self.chunk_cols
-        lengths = [min(size, self.cols.count - i * size) for i in range(self.col_chunks)]
-        self.tiles_of_row = sum(len(even_tiles(n, self.tile.pixels)) for n in lengths)
+        chunks = ceil_div(self.rows.count, self.scalars.value(self.chunk_rows))
+        self.row_chunks = self.scalars.named("row_chunks", chunks)
+        self.col_chunks = self._count_tiles()
         self._prepare_epilogue()
+
+    def _count_tiles(self) -> Extent:
+        """Notes how many tiles a row has; its chunks."""
+        count, size = self.cols.count, self.chunk_cols
+        if isinstance(count, int) and isinstance(size, int):
+            starts = range(0, count, size)
+            lengths = [min(size, count - start) for start in starts]
+            self.tiles_of_row: Extent = sum(len(even_tiles(n, self.tile.pixels)) for n in lengths)
+            return len(starts)
+        self.tiles_of_row = ceil_div(count, self.tile.pixels)
+        if size is None:
+            return 1
+        chunks = ceil_div(self.tiles_of_row, self.scalars.value(size))
+        return self.scalars.named("col_chunks", chunks)
 
     # What a subclass says.
 
-    def channel_parts(self) -> list[tuple[Var, int]]:
+    def channel_parts(self) -> list[tuple[Var, Extent]]:
         """Task coordinates along channels; they vary fastest."""
         raise TypeError(type(self).__name__)
 
@@ -138,22 +126,32 @@ class SpatialNest:
 
     # Tasks.
 
-    def parts(self) -> list[tuple[Var, int]]:
-        """Task coordinates, outermost first; tasks that share an input are neighbours."""
+    def pixel_parts(self) -> list[tuple[Var, Extent]]:
+        """Task coordinates along images, rows and columns."""
         return [
             (self.n, self.batch), (self.row_chunk, self.row_chunks),
-            (self.col_chunk, self.col_chunks), *self.channel_parts(),
+            (self.col_chunk, self.col_chunks),
         ]  # fmt: skip
 
-    def tasks(self) -> int:
-        return prod(n for _, n in self.parts())
+    def parts(self) -> list[tuple[Var, Extent]]:
+        """Task coordinates, outermost first; tasks that share an input are neighbours."""
+        return [*self.pixel_parts(), *self.channel_parts()]
+
+    def tasks(self) -> Extent:
+        """How many there are, in terms of sizes."""
+        return product(self.scalars.value(n) for _, n in self.parts())
+
+    def decoded(self, task: Var) -> Stmt:
+        """The work of one task, given its number."""
+        return decode(task, self.parts(), self.body())
 
     def body(self) -> Stmt:
         """The work of one task, given its coordinates."""
         first = self.row_chunk * self.chunk_rows
         end = first + self.chunk_rows
-        if self.rows.count % self.chunk_rows:
-            end = minimum(end, self.rows.count)
+        count, size = self.rows.count, self.chunk_rows
+        if not isinstance(count, int) or not isinstance(size, int) or count % size:
+            end = minimum(end, wrap(count))
         return self.lines(first, end)
 
     def lines(self, first: Expr, end: Expr) -> Stmt:
@@ -165,29 +163,43 @@ class SpatialNest:
     # Tiles of a row.
 
     def _column_chunks(self) -> Iterator[Stmt]:
-        width = self.cols.count
+        if self.cols.is_open:
+            yield self._open_columns().line()
+        else:
+            yield from self._known_columns()
+
+    def _open_columns(self) -> OpenColumns:
+        if self.chunk_cols is None:
+            return OpenColumns(self)
+        first = self.col_chunk * self.chunk_cols
+        return OpenColumns(self, first, first + self.chunk_cols)
+
+    def _known_columns(self) -> Iterator[Stmt]:
+        width, size = self.cols.count, self.chunk_cols
+        assert isinstance(width, int)
+        assert isinstance(size, int)
         if self.col_chunks == 1:
             yield from self._segments(0, width, wrap(0))
             return
-        whole = width // self.chunk_cols
+        whole = width // size
         if self.cols.all_interior:
-            shift = self.col_chunk * self.chunk_cols
-            same = seq(*self._segments(0, self.chunk_cols, shift))
-            if width % self.chunk_cols == 0:
+            shift = self.col_chunk * size
+            same = seq(*self._segments(0, size, shift))
+            if width % size == 0:
                 yield same
                 return
-            last = seq(*self._segments(whole * self.chunk_cols, width, wrap(0)))
+            last = seq(*self._segments(whole * size, width, wrap(0)))
             yield If(self.col_chunk < whole, same, last)
             return
-        for i in range(self.col_chunks):
-            start = i * self.chunk_cols
-            stop = min(start + self.chunk_cols, width)
+        for i, start in enumerate(range(0, width, size)):
+            stop = min(start + size, width)
             yield If(self.col_chunk.equal(i), seq(*self._segments(start, stop, wrap(0))))
 
     def _segments(self, start: int, stop: int, shift: Expr) -> Iterator[Stmt]:
         """Runs of equal interior tiles become loops, tiles at a border stand alone."""
         tiles: list[tuple[int, int, bool]] = []
         at = start
+        assert isinstance(self.chunk_cols, int)
         before = self.col_chunk * len(even_tiles(self.chunk_cols, self.tile.pixels))
         for size in even_tiles(stop - start, self.tile.pixels):
             inside = self.cols.all_interior or (
@@ -201,7 +213,7 @@ class SpatialNest:
             run = 1
             while inside and i + run < len(tiles) and tiles[i + run][1:] == (size, True):
                 run += 1
-            self.number = simplify(before + i) if self.col_chunks > 1 else wrap(i)
+            self.number = wrap(i) if self.col_chunks == 1 else simplify(before + i)
             yield self._run(at, size, run, inside, shift)
             i += run
 
@@ -209,7 +221,7 @@ class SpatialNest:
         if run > 1:
             i = Var("tile")
             self.number = self.number + i
-            loop = self._tile(simplify(shift + (i * size + at)), size, None)
+            loop = self.one_tile(simplify(shift + (i * size + at)), size, None)
             return For(i, 0, run, loop)
         valid = (
             None
@@ -219,10 +231,26 @@ class SpatialNest:
                 for t in range(self.cols.taps)
             ]
         )
-        return self._tile(simplify(shift + at), size, valid)
+        return self.one_tile(simplify(shift + at), size, valid)
 
-    def _tile(self, col: Expr, size: int, valid: Valid) -> Stmt:
+    def one_tile(self, col: Expr, size: int, valid: Valid) -> Stmt:
+        """``size`` pixels from output column ``col`` on, from nothing to their results."""
         return seq(self.clear(), self.accumulate(col, size, valid), self._finish(col, size))
+
+    def reached(
+        self, col: Expr, tap: Expr, size: int, cells: Callable[[Sequence[int]], Stmt]
+    ) -> Stmt:
+        """``cells`` for the pixels of a tile that a kernel column reaches, found at run time."""
+        step, extent = self.cols.step, wrap(self.cols.extent)
+        at = simplify(col * step + self.cols.first + tap * self.cols.delta)
+        whole = logical_and(at >= 0, at + (size - 1) * step < extent)
+        if size == 1:
+            return If(whole, cells([0]))
+        some = (
+            If(logical_and(at + p * step >= 0, at + p * step < extent), cells([p]))
+            for p in range(size)
+        )
+        return If(whole, cells(range(size)), seq(*some))
 
     # The epilogue.
 
@@ -230,11 +258,12 @@ class SpatialNest:
         """The output element in terms of block, row and column variables, widened once."""
         self.ob, self.orow, self.ocol, lane = Var("ob"), Var("orow"), Var("ocol"), Var("lane")
         self.pixel, self.part = Var("pixel"), Var("part")
-        shape = [int(d) for d in self.out.shape]  # type: ignore[arg-type]
-        spatial = prod(shape[2:])
-        ranges = {
-            self.n: (0, self.batch - 1), self.ob: (0, self.blocks - 1), lane: (0, self.block - 1),
-            self.orow: (0, shape[2] - 1), self.ocol: (0, (spatial if self.flat else shape[-1]) - 1),
+        shape = [as_extent(d) for d in self.out.shape]
+        self.long = self.flat and not is_static(*shape[2:])
+        row = product(shape[2:]) if self.flat and not self.long else shape[-1]
+        ranges: dict[Var, tuple[int, Extent]] = {
+            self.n: (0, top(self.batch)), self.ob: (0, self.blocks - 1), lane: (0, self.block - 1),
+            self.orow: (0, top(shape[2])), self.ocol: (0, top(row)),
         }  # fmt: skip
         self.accumulator = self.acc.buffer.load(self.pixel * self.tile.blocks + self.part)
         value = self.result()
@@ -247,12 +276,15 @@ class SpatialNest:
             self.value = swap(self.value, self.accumulator, self._raw_at(self.pixel, self.part))
         start = [substitute(i, {lane: wrap(0)}) for i in index]
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
+        if self.long:
+            self.value = along_row(self.value, self.orow, self.ocol, shape[3])
+            self.at = one_row(self.at, self.orow, self.ocol, shape[3])
 
-    def _spatial(self, shape: list[int]) -> tuple[Expr, ...]:
+    def _spatial(self, shape: list[Extent]) -> tuple[Expr, ...]:
         """Logical spatial indices of the output variables."""
         if len(shape) == 3:
             return (self.ocol,)
-        if self.flat:
+        if self.flat and not self.long:
             return self.ocol // shape[3], self.ocol % shape[3]
         return self.orow, self.ocol
 
@@ -300,6 +332,34 @@ class SpatialNest:
         return self.raw_offset + 4 * self.raw.size if self.laborious else 0
 
 
+def along_row(
+    value: Expr, row: Var, col: Var, width: Extent, memo: dict[int, Expr] | None = None
+) -> Expr:
+    """A value of pixel (``row``, ``col``) where ``col`` counts through all rows instead."""
+    memo = {} if memo is None else memo
+    if id(value) not in memo:
+        if value.dtype == INDEX and value.lanes == 1:
+            memo[id(value)] = one_row(value, row, col, width)
+        else:
+            children = value.children()
+            new = [along_row(c, row, col, width, memo) for c in children]
+            same = all(a is b for a, b in zip(children, new, strict=True))
+            memo[id(value)] = value if same else value.rebuild(new)
+    return memo[id(value)]
+
+
+def one_row(index: Expr, row: Var, col: Var, width: Extent) -> Expr:
+    """An index of pixel (``row``, ``col``) where ``col`` counts through all rows instead."""
+    form = linear(index, {})
+    down, rest = coefficient(form, row)
+    across, _ = coefficient(form, col)
+    if down is not None and rest is not None and across is not None:
+        apart = down.plus(multiplied(across, linear(wrap(width), {})).scaled(-1))
+        if not apart.terms and apart.const == 0:
+            return rest.expr()
+    return substitute(index, {row: col // width, col: col % width})
+
+
 def laborious(value: Expr) -> bool:
     """Whether computing a value takes many instructions."""
     seen: set[int] = set()
@@ -334,19 +394,26 @@ def readdressed(value: Expr, memo: dict[int, Expr] | None = None) -> Expr:
 def spatial_kernel(name: str, nests: list[SpatialNest], params: tuple[Buffer, ...]) -> Kernel:
     """One kernel over one or more nests (the phases of a transposed convolution)."""
     task = Var("task")
-    total = sum(nest.tasks() for nest in nests)
+    counts = [nest.tasks() for nest in nests]
+    total = everything = as_extent(sum(counts))
     body: Stmt | None = None
-    for nest in reversed(nests):
-        total -= nest.tasks()
+    for nest, count in zip(reversed(nests), reversed(counts), strict=True):
+        before = as_extent(total - count)
         local = Var("local")
-        part: Stmt = Let(local, task - total, decode(local, nest.parts(), nest.body()))
-        body = part if body is None else If(task < total + nest.tasks(), part, body)
+        part: Stmt = Let(local, task - before, nest.decoded(local))
+        body = part if body is None else If(task < total, part, body)
+        total = before
     assert body is not None
     private = tuple(b for n in nests for b in n.private)
+    given = {v: x for n in nests for v, x in n.scalars.values.items()}
     return Kernel(
-        name, params, task, sum(n.tasks() for n in nests), body, locals=private,
-        scratch=max(n.scratch for n in nests),
+        name, params, task, everything, body, tuple(given), max_scratch(nests), private,
+        tuple(given.values()),
     )  # fmt: skip
+
+
+def max_scratch(nests: Sequence[SpatialNest]) -> int:
+    return max(n.scratch for n in nests)
 
 
 def splat(value: float, dtype: str, lanes: int) -> Expr:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from ixion.base.target import Target
 from ixion.te.expr import Const, Expr, broadcast, intrinsic
 from ixion.te.stmt import Buffer, Stmt, seq
+from ixion.te.tensor import Extent
+
+LONGEST = 16  # pixels of a tile of a row whose length is not known: its last tile has any size
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,26 @@ def choose_tile(target: Target, lanes: int, length: int, blocks: int) -> TileSha
             continue
         pixels = even_tiles(length, most)[0]
         score = _cost(length, pixels, blocks, b)
+        if best is None or score < best[0] - 1e-9:
+            best = (score, TileShape(pixels, b))
+    assert best is not None
+    return best[1]
+
+
+def row_tile(target: Target, lanes: int, length: Extent, blocks: int) -> TileShape:
+    """``choose_tile``, also for rows whose length is known at run time only.
+
+    Those are cut into full tiles and a rest, so what counts is the time per product of a full tile.
+    """
+    if isinstance(length, int):
+        return choose_tile(target, lanes, length, blocks)
+    registers = vector_registers(target, lanes)
+    best: tuple[float, TileShape] | None = None
+    for b in range(1, min(blocks, 8) + 1):
+        pixels = min((registers - b - 1) // b, LONGEST)
+        if pixels < 1 or (blocks % b and not (b <= 2 and blocks > 8)):
+            continue
+        score = _cost(pixels, pixels, blocks, b)
         if best is None or score < best[0] - 1e-9:
             best = (score, TileShape(pixels, b))
     assert best is not None

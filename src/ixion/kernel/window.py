@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixion.kernel.spatial import SpatialNest, Taps, Valid, splat
+from ixion.kernel.spatial import SpatialNest, Valid, splat
+from ixion.kernel.taps import Taps
 from ixion.te.expr import Expr, Var, binary, broadcast, cast, intrinsic, minimum, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Let, Stmt, seq
+from ixion.te.tensor import Extent
 
 
 @dataclass(eq=False)
@@ -26,7 +28,7 @@ class WindowNest(SpatialNest):
         self.cb = Var("cb")
         super().__post_init__()
 
-    def channel_parts(self) -> list[tuple[Var, int]]:
+    def channel_parts(self) -> list[tuple[Var, Extent]]:
         return [(self.cb, self.blocks)]
 
     def first_block(self) -> Expr:
@@ -38,15 +40,16 @@ class WindowNest(SpatialNest):
 
     def accumulate(self, col: Expr, size: int, valid: Valid) -> Stmt:
         t, x, tap = Var("t"), Var("x"), Var("tap")
-        columns = valid or [list(range(size)) for _ in range(self.cols.taps)]
-        cells = seq(
-            *(
-                self._cells(x + j * self.cols.delta * self.block, tap + j, pixels)
-                for j, pixels in enumerate(columns)
-            )
-        )
+        cells = seq(*(self._column(x, tap, col, size, j, valid) for j in range(self.cols.taps)))
         body = Let(x, self._source_at(col, t), Let(tap, t * self.cols.taps, cells))
         return For(t, self.lo, self.hi, body)
+
+    def _column(self, x: Var, tap: Var, col: Expr, size: int, j: int, valid: Valid) -> Stmt:
+        """The cells of kernel column ``j``."""
+        at = x + j * self.cols.delta * self.block
+        if valid == "careful":
+            return self.reached(col, wrap(j), size, lambda pixels: self._cells(at, tap + j, pixels))
+        return self._cells(at, tap + j, range(size) if valid is None else valid[j])
 
     def _source_at(self, col: Expr, t: Var) -> Expr:
         line = self.cols.extent * self.block
@@ -95,8 +98,8 @@ class MaxPoolNest(WindowNest):
 class AvgPoolNest(WindowNest):
     """``row_limit`` and ``col_limit``: where padding ends that counts, or None if none does."""
 
-    row_limit: int | None = None
-    col_limit: int | None = None
+    row_limit: Extent | None = None
+    col_limit: Extent | None = None
 
     def fold(self, acc: Expr, x: Expr, tap: Expr) -> Expr:
         return binary("add", acc, x)
@@ -108,11 +111,11 @@ class AvgPoolNest(WindowNest):
         count = cast(simplify(rows * cols), total.dtype)
         return binary("div", total, broadcast(count, self.block))
 
-    def _cells_along(self, taps: Taps, q: Expr, limit: int | None) -> Expr:
+    def _cells_along(self, taps: Taps, q: Expr, limit: Extent | None) -> Expr:
         if limit is None:
             lo, hi = taps.bounds(q)
             return hi - lo
-        if (taps.count - 1) * taps.step + taps.first + (taps.taps - 1) * taps.delta < limit:
+        if taps.ends_before(limit):
             return wrap(taps.taps)
         room = (wrap(limit - taps.first - 1 + taps.delta) - q * taps.step) // taps.delta
         return minimum(room, taps.taps)
