@@ -194,3 +194,25 @@ def test_a_host_step_of_open_sizes() -> None:
         want = random(size)
         want[0] = 1
         np.testing.assert_allclose(model(random(size)), np.exp(want), rtol=1e-5)
+
+
+def test_a_size_that_cannot_vary_is_a_number() -> None:
+    """A reshape that was exported for a batch of 2 says what the open batch is."""
+    x = tensor("x", n, 6)
+    made = ixion.compile(Function([x], op.reshape(op.exp(x), [2, 3, 2])))
+    assert made.inputs[0].shape == (2, 6)
+    assert made.program is not None
+    with pytest.raises(InputError):
+        made(random(3, 6))
+
+
+def test_some_sizes_given_and_others_left_open() -> None:
+    x, y = tensor("x", n, m), tensor("y", n)
+    body = op.add(x, op.expand_dims(y, 1))
+    made = ixion.compile(Function([x, y], body), inputs={"x": (4, None)})
+    assert [spec.shape for spec in made.inputs] == [(4, m), (4,)]
+    for width in (1, 9):
+        a, b = random(4, width), random(4, seed=1)
+        np.testing.assert_allclose(made(a, b), a + b[:, None], rtol=1e-6)
+    closed = ixion.compile(Function([x, y], body), inputs={"x": (4, 5)})
+    assert closed.program is not None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ixion.base.dim import Any, SymVar
+from ixion.base import dim as dims
+from ixion.base.dim import Any, SymExpr, SymVar
 from ixion.base.errors import InputError, did_you_mean
+from ixion.base.guard import Guard
 from ixion.ir import Call, Expr, IRModule, TensorType, Var, bind, rewrite
-from ixion.ir.sizes import attrs_symbols, bound_attrs, match_sizes
+from ixion.ir.sizes import attrs_symbols, bound_attrs, bound_type, match_sizes
 from ixion.op.typed import tensor_type
+from ixion.transform.guards import guards_of
 from ixion.transform.infer_type import InferType
 
 
-def bind_inputs(module: IRModule, shapes: Mapping[str, Sequence[int]]) -> IRModule:
-    """The module with inputs of the given static shapes, types inferred anew.
+def bind_inputs(module: IRModule, shapes: Mapping[str, Sequence[int | None]]) -> IRModule:
+    """The module with inputs of the given shapes, types inferred anew.
+
+    None in a shape leaves that size open.  A symbol that gets a number has it everywhere.
 
     Raises InputError for an unknown name or a shape that contradicts a fixed size.
     """
@@ -26,11 +31,63 @@ def bind_inputs(module: IRModule, shapes: Mapping[str, Sequence[int]]) -> IRModu
                 hint=did_you_mean(name, known),
             )  # fmt: skip
     fresh = [_shaped(p, shapes.get(p.name_hint)) for p in function.params]
-    mapping = {old: new for old, new in zip(function.params, fresh, strict=True) if old is not new}
+    return _with_params(module, fresh, _sizes(function.params, fresh))
+
+
+def bind_symbols(module: IRModule, values: Mapping[str, int]) -> IRModule:
+    """The module with numbers for symbols, in inputs and attributes, types inferred anew."""
+    return _with_params(module, module["main"].params, values)
+
+
+def bind_fixed_sizes(module: IRModule) -> IRModule:
+    """The module with numbers for symbols that can have one value only.
+
+    Exporters leave sizes open that the program then compares with numbers (a batch that a reshape
+    fixes): such a size never varies.
+    """
+    while values := _fixed(guards_of(module)):
+        module = bind_symbols(module, values)
+    return module
+
+
+def _fixed(guards: Iterable[Guard]) -> dict[str, int]:
+    """Symbols of which a guard leaves one value."""
+    values: dict[str, int] = {}
+    for guard in guards:
+        apart = dims.add(guard.left, dims.multiply(-1, guard.right))
+        names = dims.free_vars(apart)
+        if guard.kind != "equal" or len(names) != 1 or not isinstance(apart, SymExpr):
+            continue
+        (name,) = names
+        at = [dims.evaluate(apart, {name: v}) for v in (0, 1, 2)]
+        slope = at[1] - at[0]
+        straight = at[2] - at[1] == slope and str(apart).count("//") == 0
+        if straight and slope and at[0] % slope == 0 and -at[0] // slope > 0:
+            values[name] = -at[0] // slope
+    return values
+
+
+def _with_params(
+    module: IRModule, params: Sequence[Var], values: Mapping[str, int] | None = None
+) -> IRModule:
+    """The module with other parameters in the place of its own, and numbers for symbols.
+
+    It itself where nothing changes.
+    """
+    function, values = module["main"], values or {}
+    fresh = [_bound(p, values) for p in params]
+    mapping = {a: b for a, b in zip(function.params, fresh, strict=True) if a is not b}
     if not mapping:
         return module
-    body = _with_sizes(bind(function.body, mapping), _sizes(function.params, fresh))
-    return _with_main(module, fresh, body)
+    return _with_main(module, fresh, _with_sizes(bind(function.body, mapping), values))
+
+
+def _bound(param: Var, values: Mapping[str, int]) -> Var:
+    """A parameter with numbers for symbols; those of a shape given for it have no type yet."""
+    kind = param.type_annotation
+    assert isinstance(kind, TensorType)
+    bound = bound_type(kind, values)
+    return param if bound is kind else Var(param.name_hint, bound)
 
 
 def _with_main(module: IRModule, params: Sequence[Var], body: Expr) -> IRModule:
@@ -45,9 +102,7 @@ def _with_main(module: IRModule, params: Sequence[Var], body: Expr) -> IRModule:
 def name_open_sizes(module: IRModule) -> IRModule:
     """The module with a symbol for each unknown size of an input: ``x_0`` for axis 0 of ``x``."""
     function = module["main"]
-    fresh = [_with_symbols(p) for p in function.params]
-    mapping = {old: new for old, new in zip(function.params, fresh, strict=True) if old is not new}
-    return _with_main(module, fresh, bind(function.body, mapping)) if mapping else module
+    return _with_params(module, [_with_symbols(p) for p in function.params])
 
 
 def _with_symbols(param: Var) -> Var:
@@ -68,7 +123,11 @@ def _sizes(old: Sequence[Var], new: Sequence[Var]) -> dict[str, int]:
         if before is not after:
             kind = after.type_annotation
             assert isinstance(kind, TensorType)
-            match_sizes(tensor_type(before).shape, kind.concrete_shape, values)
+            known = [
+                (a, b) for a, b in zip(tensor_type(before).shape, kind.shape, strict=True)
+                if isinstance(b, int)
+            ]  # fmt: skip
+            match_sizes([a for a, _ in known], [int(b) for _, b in known], values)
     return values
 
 
@@ -84,18 +143,18 @@ def _with_sizes(body: Expr, values: Mapping[str, int]) -> Expr:
     return rewrite(body, settled) if values else body
 
 
-def _shaped(param: Var, shape: Sequence[int] | None) -> Var:
+def _shaped(param: Var, shape: Sequence[int | None] | None) -> Var:
+    """The parameter with a shape, in which None leaves a size as it is."""
     if shape is None:
         return param
     kind = tensor_type(param)
     own = tuple(kind.shape)
     clash = len(own) != len(shape) or any(
-        isinstance(d, int) and d != n for d, n in zip(own, shape, strict=True)
+        isinstance(d, int) and n is not None and d != n for d, n in zip(own, shape, strict=True)
     )
     if clash:
         raise InputError(
             f"input {param.name_hint!r} cannot have this shape", expected=own, found=tuple(shape)
         )
-    if own == tuple(shape):
-        return param
-    return Var(param.name_hint, TensorType(tuple(shape), kind.dtype))
+    wanted = tuple(d if n is None else n for d, n in zip(own, shape, strict=True))
+    return param if own == wanted else Var(param.name_hint, TensorType(wanted, kind.dtype))

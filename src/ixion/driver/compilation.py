@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 ALIKE = 3  # formed kernels that are equal, about: their code is made once
 Model = Any  # a path, a function, or an IRModule
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Mapping[str, Sequence[int | None]]
 Specialise = Callable[[dict[str, tuple[int, ...]]], Executable]
 
 
-def load(path: str | Path, shapes: Shapes | None = None) -> IRModule:
+def load(path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None) -> IRModule:
     """A model file as a module: ``.onnx``, ``.pnnx.param`` (``.bin`` beside it) or Relay text.
 
     ``shapes`` binds open input sizes.  Raises as ``ixion.frontend.load``.
@@ -76,9 +76,9 @@ def compile(  # noqa: A001 - the verb every user expects
     ``target``: native, avx512, avx2, generic.  ``opt_level``: 0 to 3.  ``threads``: at most so
     many (default: the cores this process may use).  ``executor``: ``compiled``, or ``reference``
     for the numpy interpreter.  ``verify`` checks the program's value after every pass.
-    ``inputs`` gives shapes to inputs with open sizes.  ``states`` names inputs that are state,
-    each with the output that is its next value: such a model runs in sessions
-    (``executable.session()``).
+    ``inputs`` gives shapes to inputs with open sizes; None in a shape leaves a size open.
+    ``states`` names inputs that are state, each with the output that is its next value: such a
+    model runs in sessions (``executable.session()``).
 
     Raises ModelFormatError or UnsupportedOpError for the file, InputError for ``inputs``,
     ConfigError for an option, CodegenError for what has no compiled form.
@@ -126,18 +126,30 @@ def _from_file(path: Path, options: _Options, shapes: Shapes | None) -> Executab
         program = model_cache.find(key)
         if program is not None:
             return _bind(program, options)
+    known = _known_shapes(shapes)
     try:
-        module = load(path, shapes)
+        module = load(path, known)
     except (UnsupportedOpError, InputError):
         raise
     except IxionError:
-        ins = _open_inputs(path) if not shapes and path.suffix in (".onnx", ".param") else []
+        ins = _open_inputs(path) if not known and path.suffix in (".onnx", ".param") else []
         if not ins:
             raise
         # A model that can be imported only when its sizes are numbers: what it gives is not known
         # before the first run.
         return ShapeFreeExecutable(ins, [], lambda named: _from_file(path, options, named))
-    return _from_module(module, options, None, path, key)
+    return _from_module(module, options, None if known else shapes, path, key)
+
+
+def _known_shapes(shapes: Shapes | None) -> dict[str, tuple[int, ...]]:
+    """Shapes that leave nothing open, where all of them do; front ends take no others."""
+    found = {}
+    for name, shape in (shapes or {}).items():
+        sizes = tuple(n for n in shape if n is not None)
+        if len(sizes) != len(shape):
+            return {}
+        found[name] = sizes
+    return found
 
 
 def _open_inputs(path: Path) -> list[TensorSpec]:
@@ -161,6 +173,8 @@ def _from_module(
     if shapes:
         module = _bound(module, shapes)
     carried: list[Carried] = []
+    if options.executor == "compiled" and any_symbols(module):
+        module = _named(module)
     if options.states:
         module, carried = _with_states(module, options)
     function = module["main"]
@@ -174,8 +188,7 @@ def _from_module(
         with _paused_collection():
             # An open module is wanted again where it has no compiled form for all sizes.
             consume = path is not None and not options.verify and not is_open
-            named = _named(module) if is_open else module
-            outline = build(named, options, consume=consume, carried=carried)
+            outline = build(module, options, consume=consume, carried=carried)
             program = outline if is_open or carried else outline.program({})
     except CodegenError:
         if not is_open or carried:
@@ -217,9 +230,10 @@ def _specialiser(module: IRModule, options: _Options, path: Path | None) -> Spec
 
 
 def _named(module: IRModule) -> IRModule:
-    from ixion.driver.binding import name_open_sizes
+    """The module with a symbol for every size that varies."""
+    from ixion.driver.binding import bind_fixed_sizes, name_open_sizes
 
-    return name_open_sizes(module)
+    return bind_fixed_sizes(name_open_sizes(module))
 
 
 def _bound(module: IRModule, shapes: Shapes) -> IRModule:
@@ -247,7 +261,7 @@ def _with_states(module: IRModule, options: _Options) -> tuple[IRModule, list[Ca
 
     if options.executor != "compiled":
         raise ConfigError("only compiled models have states", found=options.executor)
-    module, carried, _ = carry_states(_named(module), options.states)
+    module, carried, _ = carry_states(module, options.states)
     return module, carried
 
 

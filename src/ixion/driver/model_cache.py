@@ -22,7 +22,7 @@ def model_key(
     path: Path,
     target: Target,
     opt_level: int,
-    shapes: Mapping[str, Sequence[int]] | None,
+    shapes: Mapping[str, Sequence[int | None]] | None,
     states: Mapping[str, str] | None = None,
 ) -> str | None:
     """The key of a model file under these options; None where it cannot be read."""
