@@ -15,12 +15,13 @@ exponentials. attention_blocks.py takes longer rows a part at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ixion.base.target import Target
 from ixion.kernel.loops import decode
 from ixion.kernel.reduce import identity_of
+from ixion.kernel.sizes import ceil_div
 from ixion.kernel.softmax import weight
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import (
@@ -41,14 +42,16 @@ from ixion.te.expr import (
     binary,
     broadcast,
     compare,
+    minimum,
     transposed,
     wrap,
 )
 from ixion.te.simplify import const_value, simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
+from ixion.te.tensor import Extent
 
 Element = Callable[[Expr, Expr, Expr], Expr]
-Vector = Callable[[Expr, Expr, Expr, int | None], Expr]
+Vector = Callable[[Expr, Expr, Expr, "Extent | None"], Expr]
 UNROLL = 4
 
 
@@ -65,7 +68,7 @@ class AttentionParts:
     query: Element
     key: Vector
     value: Vector
-    score: Callable[[Expr, Expr, Expr, Expr, int | None], Expr]
+    score: Callable[[Expr, Expr, Expr, Expr, Extent | None], Expr]
     place: Element
     key_row: Vector | None = None
 
@@ -75,19 +78,27 @@ def attention_tile(
 ) -> TileShape:
     """Rows of a tile and vectors of keys per panel that take the least time."""
     registers = vector_registers(target, lanes)
-    blocks, wide = -(-keys // lanes), -(-width // lanes)
     found: list[tuple[float, TileShape]] = []
-    for b in range(1, min(blocks, 4) + 1):
+    for b in range(1, min(-(-keys // lanes), 4) + 1):
         most = (registers - b - 1) // b
         for limit in range(max(1, most - 3), most + 1):
             sizes = even_tiles(rows, limit)
-            cost = 0.0
-            for p in sizes:
-                cost += depth * sum(_steps(p, n) for n in panels(blocks, b))
-                cost += keys * sum(_steps(p, n) for n in panels(wide, result_blocks(registers, p)))
+            cost = tile_time(registers, sizes, b, lanes, keys, depth, width)
             cost *= 1 + 0.02 * (len(set(sizes)) - 1) + 0.001 * sizes[0] * b  # less code
             found.append((cost, TileShape(sizes[0], b)))
     return min(found, key=lambda f: f[0])[1]
+
+
+def tile_time(
+    registers: int, sizes: Sequence[int], b: int, lanes: int, keys: int, depth: int, width: int
+) -> float:
+    """Relative time of tiles of these heights with ``b`` vectors of keys per panel."""
+    blocks, wide = -(-keys // lanes), -(-width // lanes)
+    cost = 0.0
+    for p in sizes:
+        cost += depth * sum(_steps(p, n) for n in panels(blocks, b))
+        cost += keys * sum(_steps(p, n) for n in panels(wide, result_blocks(registers, p)))
+    return cost
 
 
 def _steps(pixels: int, blocks: int) -> float:
@@ -109,14 +120,14 @@ def result_blocks(registers: int, pixels: int) -> int:
 class Attention:
     """Sizes: ``heads`` batched products of (rows, depth) x (depth, keys) x (keys, width)."""
 
-    heads: int
-    rows: int
-    keys: int
+    heads: Extent
+    rows: Extent
+    keys: Extent
     depth: int
     width: int
     lanes: int
     tile: TileShape
-    chunk: int
+    chunk: Extent
     dtype: str
     out: Buffer
     parts: AttentionParts
@@ -125,40 +136,51 @@ class Attention:
 
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         task, head, piece = Var("task"), Var("head"), Var("piece")
-        self.padded = -(-self.keys // self.lanes) * self.lanes
+        self.padded = ceil_div(self.keys, self.lanes) * self.lanes
         self.wide = -(-self.width // self.lanes) * self.lanes
-        self.scratch = 0
+        self.scratch: Extent = 0
         self.room = self.keys_at_once()
+        local = self._private()
+        body = seq(self._pack_keys(head), self._pack_values(head), *self._chunk(head, piece))
+        nest = decode(task, [(head, self.heads), (piece, self._pieces())], body)
+        tasks = self.heads * ceil_div(self.rows, self.chunk)
+        return Kernel(
+            name, params, task, tasks, nest, scratch=self.scratch,
+            locals=(*local, *self.registers),
+        )  # fmt: skip
+
+    def _pieces(self) -> Extent:
+        """How many chunks the rows of a head make."""
+        return ceil_div(self.rows, self.chunk)
+
+    def _private(self) -> list[Buffer]:
+        """Memory of a task."""
         self.packed = self._scratch("kt", self.depth * self.padded)
         self.values = self._scratch("vp", self.keys * self.wide)
         self.scores = self._scratch("s", self.tile.pixels * self.room)
         self.tops = self._scratch("tops", self.tile.pixels * self.lanes)
         self.sums = self._scratch("sums", self.tile.pixels)
-        local = [self.packed, self.values, self.scores, self.tops, self.sums, *self.more_scratch()]
-        chunks = -(-self.rows // self.chunk)
-        body = seq(self._pack_keys(head), self._pack_values(head), *self._chunk(head, piece))
-        nest = decode(task, [(head, self.heads), (piece, chunks)], body)
-        return Kernel(
-            name, params, task, self.heads * chunks, nest, scratch=self.scratch,
-            locals=(*local, *self.registers),
-        )  # fmt: skip
+        return [self.packed, self.values, self.scores, self.tops, self.sums, *self.more_scratch()]
 
     def keys_at_once(self) -> int:
         """Scores of a row that are in scratch together, a multiple of the lanes."""
+        assert isinstance(self.padded, int)
         return self.padded
 
     def more_scratch(self) -> list[Buffer]:
         return []
 
-    def _scratch(self, name: str, size: int) -> Buffer:
+    def _scratch(self, name: str, size: Extent) -> Buffer:
         buffer = Buffer(name, self.dtype, "scratch", size, offset=self.scratch)
-        self.scratch += -(-4 * size // 64) * 64
+        self.scratch += ceil_div(4 * size, 64) * 64
         return buffer
 
     # Packing.
 
     def _panels(self) -> list[tuple[int, int]]:
         """First vector and number of vectors of the panels of keys that differ: whole, last."""
+        assert isinstance(self.padded, int)
+        assert isinstance(self.keys, int)
         sizes = panels(self.padded // self.lanes, self.tile.blocks)
         whole = sizes.count(self.tile.blocks)
         # A short last vector must not read masks beyond the keys, so its panel stands alone.
@@ -173,6 +195,7 @@ class Attention:
 
     def _pack_keys(self, head: Expr) -> Stmt:
         """Every vector of keys goes to its place in its panel."""
+        assert isinstance(self.keys, int)
         group, part = Var("kg"), Var("kp")
         (_, whole), *rest = self._panels()
         per = self.tile.blocks
@@ -191,7 +214,7 @@ class Attention:
         return seq(*parts)
 
     def _pack_vector(
-        self, head: Expr, panel: Expr, part: Expr, blocks: int, count: int | None
+        self, head: Expr, panel: Expr, part: Expr, blocks: int, count: Extent | None
     ) -> Stmt:
         """Vector ``part`` of a panel, for every depth."""
         k = Var("k")
@@ -213,22 +236,28 @@ class Attention:
 
     def _square(
         self, head: Expr, panel: Expr, shift: Expr, blocks: int, key: Expr, k: Expr,
-        count: int | None, depth: int,
+        count: Extent | None, depth: int,
     ) -> Stmt:  # fmt: skip
         """``lanes`` keys times ``depth`` (at most ``lanes``) elements of each, transposed."""
-        assert self.parts.key_row is not None
         limit = depth if depth < self.lanes else None
-        zero = Const(0, self.dtype, self.lanes)
-        rows = [
-            readdressed(self.parts.key_row(head, key + i, k, limit))
-            if count is None or i < count else zero
-            for i in range(self.lanes)
-        ]  # fmt: skip
+        rows = [self._key_row(head, key, i, k, limit, count) for i in range(self.lanes)]
         stores = []
         for i, column in enumerate(transposed(rows)[:depth]):
             at = simplify(self._packed_at(panel, blocks, k + i) + shift)
             stores.append(self.packed.store(at, column))
         return seq(*stores)
+
+    def _key_row(
+        self, head: Expr, key: Expr, i: int, k: Expr, limit: int | None, count: Extent | None
+    ) -> Expr:
+        """Elements from ``k`` on of the key ``i`` after ``key``, one of ``count``."""
+        assert self.parts.key_row is not None
+        number = key + i
+        if isinstance(count, Expr):  # any key will do for one that does not exist
+            number = minimum(number, wrap(self.keys) - 1)
+        elif count is not None and i >= count:
+            return Const(0, self.dtype, self.lanes)
+        return readdressed(self.parts.key_row(head, number, k, limit))
 
     def _pack_values(self, head: Expr) -> Stmt:
         n = Var("n")
@@ -255,6 +284,8 @@ class Attention:
     # Rows.
 
     def _chunk(self, head: Expr, piece: Expr) -> list[Stmt]:
+        assert isinstance(self.rows, int)
+        assert isinstance(self.chunk, int)
         whole = self.rows // self.chunk
         rest = self.rows - whole * self.chunk
         same = self._rows(head, piece * self.chunk, self.chunk)
@@ -290,9 +321,14 @@ class Attention:
         self.registers.append(acc.buffer)
         return acc
 
-    def _steps(self, length: int, step: Callable[[Expr, Expr], Stmt]) -> Stmt:
+    def _steps(self, length: Extent, step: Callable[[Expr, Expr], Stmt]) -> Stmt:
         """``step(k, u)`` for every ``k + u`` below ``length``, four at a time."""
         k, u = Var("k"), Var("u")
+        if not isinstance(length, int):
+            open_full = Var("full")
+            fours = For(k, 0, open_full, unroll(u, UNROLL, step(k, u)), step=UNROLL)
+            rest = For(k, open_full, length, step(k, wrap(0)))
+            return Let(open_full, length // UNROLL * UNROLL, seq(fours, rest))
         full = length // UNROLL * UNROLL
         parts: list[Stmt] = []
         if full:
@@ -319,8 +355,10 @@ class Attention:
         return seq(*parts)
 
     def _score_tile(
-        self, head: Expr, row: Expr, size: int, vector: Expr, blocks: int, first: Expr
-    ) -> Stmt:
+        self, head: Expr, row: Expr, size: int, vector: Expr, blocks: int, first: Expr,
+        short: Expr | None = None,
+    ) -> Stmt:  # fmt: skip
+        """Scores against ``blocks`` vectors of keys; of the last one ``short`` are real."""
         acc = self._accumulators(TileShape(size, blocks))
 
         def step(k: Expr, u: Expr) -> Stmt:
@@ -332,20 +370,21 @@ class Attention:
             )  # fmt: skip
 
         stores = [
-            self._keep_scores(head, row + p, p, vector, blocks, acc, first) for p in range(size)
+            self._keep_scores(head, row + p, p, vector, blocks, acc, first, short)
+            for p in range(size)
         ]
         return seq(acc.clear(), self._steps(self.depth, step), *stores)
 
     def _keep_scores(
         self, head: Expr, row: Expr, p: int, vector: Expr, blocks: int, acc: Accumulators,
-        first: Expr,
+        first: Expr, short: Expr | None,
     ) -> Stmt:  # fmt: skip
         """One row's scores of a panel; lanes past the keys become -inf and so weigh nothing."""
         top = self.tops.load(p * self.lanes, self.lanes)
         stores: list[Stmt] = []
         for b in range(blocks):
             at = simplify((vector + b) * self.lanes)
-            tail = tail_count(at, self.keys, self.lanes)
+            tail = short if short is not None else tail_count(at, self.keys, self.lanes)
             value = readdressed(self.parts.score(head, row, at, acc.get(p, b), tail))
             if tail is not None:
                 value = self._kept(value, tail)
@@ -361,12 +400,12 @@ class Attention:
             body = Let(let.var, let.value, body)
         return body
 
-    def _softmax(self, size: int) -> Stmt:
+    def _softmax(self, size: Extent) -> Stmt:
         """Exponentials in place, one over their sums aside."""
         p, m = Var("p"), Var("m", self.dtype)
         one = Const(1.0, self.dtype)
         body = self._exponentials(
-            p, m, self.padded // self.lanes,
+            p, m, ceil_div(self.keys, self.lanes),
             lambda total: self.sums.store(p, binary("div", one, total)),
         )  # fmt: skip
         return For(p, 0, size, Let(m, self._highest(p), body))
@@ -375,11 +414,11 @@ class Attention:
         return HorizontalReduce("max", self.tops.load(p * self.lanes, self.lanes))
 
     def _exponentials(
-        self, p: Expr, m: Expr, vectors: int, finish: Callable[[Expr], Stmt]
+        self, p: Expr, m: Expr, vectors: Extent, finish: Callable[[Expr], Stmt]
     ) -> Stmt:
         """``e^(x - m)`` in place of the first vectors of row ``p``, then ``finish(their sum)``."""
         base, i, u = Var("base"), Var("i"), Var("u")
-        at_once = min(4, vectors)
+        at_once = min(4, vectors) if isinstance(vectors, int) else 4
         total = Buffer(f"total{len(self.registers)}", self.dtype, "register", at_once, self.lanes)
         self.registers.append(total)
 
@@ -393,7 +432,12 @@ class Attention:
         full = vectors // at_once * at_once
         step = unroll(u, at_once, exponential(i + u * self.lanes, u))
         loop = For(i, 0, full * self.lanes, step, step=at_once * self.lanes)
-        rest = [exponential(wrap((full + j) * self.lanes), wrap(j)) for j in range(vectors - full)]
+        if isinstance(vectors, int) and isinstance(full, int):
+            singles = range(vectors - full)
+            rest = [exponential(wrap((full + j) * self.lanes), wrap(j)) for j in singles]
+        else:
+            one, end = exponential(i, wrap(0)), vectors * self.lanes
+            rest = [For(i, full * self.lanes, end, one, step=self.lanes)]
         whole = total.load(0)
         for j in range(1, at_once):
             whole = binary("add", whole, total.load(j))
@@ -402,7 +446,7 @@ class Attention:
         body = seq(*clear, loop, *rest, finish(HorizontalReduce("add", whole)))
         return Let(base, p * self.room, body)
 
-    def _kept(self, value: Expr, count: int) -> Expr:
+    def _kept(self, value: Expr, count: Extent) -> Expr:
         inside = Compare("lt", Ramp(wrap(0), self.lanes), broadcast(wrap(count), self.lanes))
         return Select(inside, value, identity_of("max", value.dtype, self.lanes))
 
@@ -431,7 +475,7 @@ class Attention:
         return seq(*parts)
 
     def _weighted(
-        self, acc: Accumulators, size: int, at: int, blocks: int, first: Expr, keys: int
+        self, acc: Accumulators, size: int, at: int, blocks: int, first: Expr, keys: Extent
     ) -> Stmt:
         """Adds the scores in scratch times ``keys`` values from key ``first`` on."""
 
@@ -445,7 +489,7 @@ class Attention:
 
         return self._steps(keys, step)
 
-    def _store(self, head: Expr, row: Expr, p: int, d: int, value: Expr) -> Stmt:
+    def _store(self, head: Expr, row: Expr, p: int | Expr, d: int, value: Expr) -> Stmt:
         """A vector of results, divided by its row's sum."""
         left = self.width - d
         scale = broadcast(self.sums.load(p), self.lanes)
@@ -454,10 +498,10 @@ class Attention:
         return self.out.store(place, binary("mul", value, scale), count)
 
 
-def tail_count(at: Expr, length: int, lanes: int) -> int | None:
+def tail_count(at: Expr, length: Extent, lanes: int) -> int | None:
     """Real lanes of the vector at a constant position, None where all are."""
     start = const_value(at)
-    if start is None or start + lanes <= length:
+    if start is None or not isinstance(length, int) or start + lanes <= length:
         return None
     return length - start
 

@@ -19,6 +19,7 @@ from ixion.kernel.tile import TileShape
 from ixion.te.expr import Const, Expr, Var, binary, broadcast, maximum, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Let, Stmt, seq
+from ixion.te.tensor import Extent
 
 BLOCK = 512  # keys, about
 FLOOR = -3.0e38  # for rows whose keys so far are all masked with minus infinity
@@ -46,6 +47,7 @@ class BlockedAttention(Attention):
         per = self.block_vectors // self.tile.blocks  # whole panels in a block
         full, size_of_block = whole // per, self.block_vectors * self.lanes
         start = full * size_of_block
+        assert isinstance(self.keys, int)
         last = [(start // self.lanes, whole - full * per), *rest]
         parts = [self._begin(size)]
         if full:
@@ -74,7 +76,7 @@ class BlockedAttention(Attention):
             self._add(size, first, keys),
         )  # fmt: skip
 
-    def _weights(self, size: int, vectors: int) -> Stmt:
+    def _weights(self, size: Extent, vectors: Extent) -> Stmt:
         """Exponentials in place; sums, and the factors by which what was summed before shrinks."""
         p, m, f = Var("p"), Var("m", self.dtype), Var("f", self.dtype)
         shrink = weight(binary("sub", self.highs.load(p), m))
@@ -88,7 +90,7 @@ class BlockedAttention(Attention):
         highest = maximum(self._highest(p), Const(FLOOR, self.dtype))
         return For(p, 0, size, Let(m, highest, body))
 
-    def _add(self, size: int, first: Expr, keys: int) -> Stmt:
+    def _add(self, size: int, first: Expr, keys: Extent) -> Stmt:
         """Shrinks the results and adds the block's."""
 
         def tile(at: int, blocks: int) -> Stmt:

@@ -8,12 +8,12 @@ been known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ixion.kernel.ahead import KEPT, line_of
 from ixion.kernel.panels import UNROLL, Panels
 from ixion.kernel.sizes import ceil_div
-from ixion.te.expr import Expr, Var, minimum, select, wrap
+from ixion.te.expr import Expr, Var, maximum, minimum, select, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import For, If, Let, Prefetch, Stmt, seq
 from ixion.te.tensor import Extent
@@ -51,21 +51,16 @@ class OpenRows(Panels):
 
     def _open_tiles(self, lo: Expr, count: Expr) -> Stmt:
         """Tiles over ``count`` rows from ``lo`` on."""
-        base, extra = Var("base"), Var("extra")
-        tile, row, size = Var("tile"), Var("row"), Var("size")
-        body = self._open_tile(row, size, tile)
-        body = Let(size, base + select(tile < extra, wrap(1), wrap(0)), body)
-        body = Let(row, lo + tile * base + minimum(tile, extra), body)
-        body = For(tile, 0, self.tiles, body)
-        body = self._share(Let(extra, count - base * self.tiles, body))
-        body = Let(base, count // self.tiles, body)
-        return Let(self.tiles, wrap(ceil_div(count, self.tile.pixels)), body)
+        loop = in_tiles(lo, count, self.tiles, self._open_tile)
+        tiles = wrap(ceil_div(count, self.tile.pixels))
+        return Let(self.tiles, tiles, self._share(loop))
 
     def _open_tile(self, row: Expr, size: Expr, number: Expr) -> Stmt:
         def make(height: int) -> Stmt:
             return self._tile(row, height, number, 1)
 
-        return seq(by_size(size, 1, self.tile.pixels, make), self._after(row, size))
+        heights = range(1, self.tile.pixels + 1)
+        return seq(by_size(size, heights, make), self._after(row, size))
 
     def _after(self, row: Expr, size: Expr) -> Stmt:
         """What is done after a tile, whichever its height."""
@@ -99,10 +94,49 @@ class OpenRows(Panels):
         return [Prefetch(self.weights, at), If(wrap(1) < self.each, more)]
 
 
-def by_size(size: Expr, least: int, most: int, make: Callable[[int], Stmt]) -> Stmt:
-    """``make(n)`` for the one ``n`` from ``least`` to ``most`` that ``size`` is."""
-    if least == most:
-        return make(least)
-    middle = (least + most + 1) // 2
-    low, high = by_size(size, least, middle - 1, make), by_size(size, middle, most, make)
-    return If(size < middle, low, high)
+def in_tiles(
+    lo: Expr, count: Expr, tiles: Expr, body: Callable[[Expr, Expr, Expr], Stmt]
+) -> Stmt:
+    """``body(row, size, number)`` for each of ``tiles`` tiles of ``count`` rows from ``lo`` on."""
+    base, extra = Var("base"), Var("extra")
+    tile, row, size = Var("tile"), Var("row"), Var("size")
+    work = body(row, size, tile)
+    work = Let(size, base + select(tile < extra, wrap(1), wrap(0)), work)
+    work = Let(row, lo + tile * base + minimum(tile, extra), work)
+    loop = Let(extra, count - base * tiles, For(tile, 0, tiles, work))
+    return Let(base, count // tiles, loop)
+
+
+def in_some_tiles(
+    lo: Expr, count: Expr, heights: Sequence[int], body: Callable[[Expr, Expr], Stmt]
+) -> Stmt:
+    """``body(row, size)`` for tiles of given heights, down to 1, over ``count`` rows from ``lo``.
+
+    As many of each as fit, the highest first: for few heights where rows are many.
+    """
+    tile, row, size = Var("tile"), Var("row"), Var("size")
+    numbers = [Var(f"of{n}") for n in heights]
+    ends: list[Expr] = [wrap(0)]
+    for number in numbers:
+        ends.append(ends[-1] + number)
+    where, tall = lo, wrap(heights[-1])
+    for n, number, start in zip(heights, numbers, ends[:-1], strict=True):
+        where = where + minimum(maximum(tile - start, 0), number) * n
+    for n, end in reversed(list(zip(heights[:-1], ends[1:-1], strict=True))):
+        tall = select(tile < end, wrap(n), tall)
+    work: Stmt = For(tile, 0, ends[-1], Let(row, where, Let(size, tall, body(row, size))))
+    rests: list[Expr] = [count]
+    for n in heights:
+        rests.append(rests[-1] % n)
+    for n, number, rest in zip(heights, numbers, rests[:-1], strict=True):
+        work = Let(number, rest // n, work)
+    return work
+
+
+def by_size(size: Expr, sizes: Sequence[int], make: Callable[[int], Stmt]) -> Stmt:
+    """``make(n)`` for the one ``n`` of ``sizes``, which ascend, that ``size`` is."""
+    if len(sizes) == 1:
+        return make(sizes[0])
+    middle = len(sizes) // 2
+    low, high = by_size(size, sizes[:middle], make), by_size(size, sizes[middle:], make)
+    return If(size < sizes[middle], low, high)

@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ixion.base.dim import Dim
 from ixion.base.target import Target
-from ixion.ir import Call
 from ixion.kernel.access import Access, Operand
-from ixion.kernel.attention import Attention, attention_tile, result_blocks
-from ixion.kernel.attention_blocks import attention_class
-from ixion.kernel.attention_parts import NotAttentionError, Parts, Products
-from ixion.kernel.group import Group
+from ixion.kernel.attention import Attention, AttentionParts, attention_tile, result_blocks
+from ixion.kernel.attention_blocks import BLOCK, attention_class
+from ixion.kernel.attention_open import OpenAttention, OpenBlockedAttention, open_attention_tile
+from ixion.kernel.attention_output import NotAttentionError
+from ixion.kernel.attention_parts import Parts, Products, Sizes
+from ixion.kernel.group import Group, extents_of
 from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.open_rows import MANY
 from ixion.kernel.schedule import Lowered, Place, Schedule, layout_pack, register_schedule
+from ixion.kernel.sizes import as_extent, ceil_div, is_static, least, most
 from ixion.kernel.tile import vector_registers
-from ixion.op.typed import attrs_of, dtype_of, shape_of
+from ixion.op.typed import attrs_of, dims_of, dtype_of
+from ixion.te.expr import Expr, wrap
 from ixion.te.stmt import Buffer
+from ixion.te.tensor import Extent
+
+When = tuple[Expr, int, int]
 
 CHUNK = 512  # most query rows per task
 LEAST = 48  # fewest, where heads alone are too few tasks
@@ -34,17 +42,20 @@ class AttentionSchedule(Schedule):
     """Plain operands of any strides, plain result."""
 
     rank = 10
+    open_sizes = True
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
         calls = Products(group)
         if not calls.ok or any(dtype_of(c) != "float32" for c in (calls.scores, calls.output)):
             return False
-        keys, width = shape_of(calls.scores)[2], shape_of(calls.output)[2]
-        if width > WIDEST or keys > LONGEST:
+        keys, width = dims_of(calls.scores)[2], dims_of(calls.output)[2]
+        if not isinstance(width, int) or width > WIDEST or not isinstance(_depth(calls), int):
+            return False
+        if isinstance(keys, int) and keys > LONGEST:
             return False
         try:
-            cls(group, target).nest()
+            cls(group, target).nests()
         except NotAttentionError:
             return False
         return True
@@ -56,43 +67,75 @@ class AttentionSchedule(Schedule):
         return PLAIN
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
-        nest, result, buffers = self.nest()
-        kernel = nest.kernel(name, (result, *buffers))
-        places = (Place("out", 0), *(Place("in", i) for i in range(len(buffers))))
+        nests, params = self.nests(), self.params
+        places = (Place("out", 0), *(Place("in", i) for i in range(len(params) - 1)))
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
-        return Lowered([(kernel, places)], packs)
+        kernels = []
+        for number, (nest, when) in enumerate(nests):
+            kernel = nest.kernel(name if len(nests) == 1 else f"{name}_{number}", params)
+            kernel.when = when
+            kernels.append((kernel, places))
+        return Lowered(kernels, packs)
 
-    def nest(self) -> tuple[Attention, Buffer, list[Buffer]]:
-        """The nest, its result and its inputs; NotAttentionError where the form does not fit."""
+    def nests(self) -> list[tuple[Attention, When | None]]:
+        """The nest, or more than one and when each is run, over ``params``.
+
+        NotAttentionError where the form does not fit.
+        """
         calls = Products(self.group)
         made = self.group.all_tensors((calls.scores, calls.softmax, calls.output))
         access, buffers = Access(), []
         for i, t in enumerate(self.group.inputs):
             buffers.append(Buffer(f"in{i}", t.dtype))
             access.operands[t] = Operand(buffers[-1], PLAIN)
-        heads, rows, keys = shape_of(calls.scores)
-        width = shape_of(calls.output)[2]
-        depth = _depth(calls.scores)
-        lanes = self.target.lanes("float32")
-        chunk = chunk_rows(heads, rows)
-        tile = attention_tile(self.target, lanes, chunk, keys, depth, width)
-        result = Buffer("out", "float32")
-        parts = Parts(self.group, calls, made, access, lanes, (heads, rows, keys, depth, width))
-        nest = attention_class(self.target, tile.pixels, keys)(
-            heads, rows, keys, depth, width, lanes, tile, chunk, "float32", result,
-            parts.all(made[id(self.group.function.body)]),
-            result_blocks(vector_registers(self.target, lanes), tile.pixels),
-        )  # fmt: skip
+        heads, rows, keys = (as_extent(n) for n in extents_of(calls.scores))
+        width, depth = as_extent(extents_of(calls.output)[2]), _depth(calls)
+        assert isinstance(width, int)
+        assert isinstance(depth, int)
+        self.params = (Buffer("out", "float32"), *buffers)
+        sizes = Sizes(heads, rows, keys, depth, width)
+        parts = Parts(self.group, calls, made, access, self.target.lanes("float32"), sizes)
+        nests = self._nests(sizes, parts.all(made[id(self.group.function.body)]))
         parts.check()
-        return nest, result, buffers
+        return nests
+
+    def _nests(self, sizes: Sizes, parts: AttentionParts) -> list[tuple[Attention, When | None]]:
+        heads, rows, keys = sizes[:3]
+        lanes, registers = self.target.lanes("float32"), self._registers()
+        chunk = chunk_rows(heads, rows)
+        if is_static(heads, rows, keys):
+            assert isinstance(chunk, int)
+            assert isinstance(keys, int)
+            tile = attention_tile(self.target, lanes, chunk, keys, sizes.depth, sizes.width)
+            kind = attention_class(self.target, tile.pixels, keys)
+            return [(kind(
+                *sizes, lanes, tile, chunk, "float32", self.params[0], parts,
+                result_blocks(registers, tile.pixels),
+            ), None)]  # fmt: skip
+        tile = open_attention_tile(self.target, lanes, sizes.depth, sizes.width)
+        made: list[tuple[Attention, When | None]] = []
+        for short, kind in ((True, OpenAttention), (False, OpenBlockedAttention)):
+            when = (wrap(keys), 0, BLOCK) if short else (wrap(keys), BLOCK + 1, MANY)
+            if isinstance(keys, int) and (keys <= BLOCK) != short:
+                continue
+            nest = kind(
+                *sizes, lanes, tile, chunk, "float32", self.params[0], parts,
+                result_blocks(registers, tile.pixels),
+            )  # fmt: skip
+            made.append((nest, None if isinstance(keys, int) else when))
+        return made
+
+    def _registers(self) -> int:
+        return vector_registers(self.target, self.target.lanes("float32"))
 
 
-def chunk_rows(heads: int, rows: int) -> int:
+def chunk_rows(heads: Extent, rows: Extent) -> Extent:
     """Query rows of one task: many, as each packs keys and values; fewer where heads are few."""
-    pieces = max(-(-rows // CHUNK), min(-(-TASKS // heads), rows // LEAST))
-    return -(-rows // max(pieces, 1))
+    few = least(ceil_div(TASKS, heads), as_extent(rows // LEAST))
+    pieces = most(ceil_div(rows, CHUNK), few)
+    return ceil_div(rows, most(pieces, 1))
 
 
-def _depth(call: Call) -> int:
-    shape = shape_of(call.args[0])
-    return shape[1] if attrs_of(call).transpose_a else shape[2]
+def _depth(calls: Products) -> Dim:
+    shape = dims_of(calls.scores.args[0])
+    return shape[1] if attrs_of(calls.scores).transpose_a else shape[2]
