@@ -324,6 +324,12 @@ def reshape(data: Expr, newshape: Any, allowzero: bool = False) -> Call:
     return call("reshape", data, newshape=newshape, allowzero=allowzero)
 
 
+def reshape_to(data: Expr, shape: Sequence[Dim], **more: Any) -> Call:
+    """A reshape to exactly these sizes: numbers, and symbols that may turn out to be 0."""
+    literal = any(not isinstance(dim, int) or dim == 0 for dim in shape)
+    return call("reshape", data, newshape=shape, allowzero=literal, **more)
+
+
 def contrib_reverse_reshape(data: Expr, newshape: Sequence[int]) -> Call:
     return call("contrib_reverse_reshape", data, newshape=newshape)
 

@@ -70,9 +70,10 @@ class Sampling:
             return out * size, target
         if self.mode == "tf_half_pixel_for_nn":
             return (out * 2 + 1) * size, target * 2
-        if self.mode == "pytorch_half_pixel" and isinstance(target, int) and target == 1:
-            return out * 0, 1
-        return (out * 2 + 1) * size - target, target * 2
+        top = (out * 2 + 1) * size - target
+        if self.mode == "pytorch_half_pixel":
+            top = _where_one(target, out * 0, top)
+        return top, target * 2
 
     def nearest(self, top: Any, bottom: Any) -> Any:
         """Top / bottom rounded to an index."""
@@ -85,35 +86,46 @@ class Sampling:
         return (top * 2 + bottom) // (bottom * 2)
 
     def coordinate(self, out: Any, size: Any, target: Any) -> Any:
-        """Input coordinate of output ``out``, in float32; sizes are floats or float32 expressions.
+        """Input coordinate of output ``out``, in float32; sizes are floats or float64 expressions.
 
         Peers compute it so, and which pixel is nearest often hangs on the rounding: 3 / 0.6 is 5
-        in float32 and below 5 otherwise.
+        in float32 and below 5 otherwise. What depends on sizes alone is rounded once.
         """
         if self.mode == "tf_crop_and_resize":
             start, end = self.roi or (0.0, 1.0)
-            if _is_one(target):
-                return out * 0.0 + 0.5 * (start + end) * (size - 1.0)
-            step = (size - 1.0) * (end - start) / (target - 1.0)
-            return out * step + (size - 1.0) * start
+            step = _single((size - 1.0) * (end - start) / _above_zero(target - 1.0))
+            moved = out * step + _single((size - 1.0) * start)
+            middle = out * 0.0 + _single((size - 1.0) * (0.5 * (start + end)))
+            return _where_one(target, middle, moved)
         if self.mode == "align_corners":
-            return out * 0.0 if _is_one(target) else out * ((size - 1.0) / (target - 1.0))
+            step = _single((size - 1.0) / _above_zero(target - 1.0))
+            return _where_one(target, out * 0.0, out * step)
         scale = target / size if self.scale is None else self.scale
         if self.mode == "asymmetric":
-            return out / scale
+            return out / _single(scale)
         if self.mode == "tf_half_pixel_for_nn":
-            return (out + 0.5) / scale
-        if self.mode == "pytorch_half_pixel" and _is_one(target):
-            return out * 0.0
-        inside = (out + 0.5) / scale - 0.5
+            return (out + 0.5) / _single(scale)
+        inside = (out + 0.5) / _single(scale) - 0.5
+        if self.mode == "pytorch_half_pixel":
+            return _where_one(target, out * 0.0, inside)
         if self.mode == "half_pixel_symmetric":
             # ONNX: the part of the image that a rounded size leaves out is cut at both ends.
-            return inside + (size - target / scale) * 0.5
+            return inside + _single((size - target / scale) * 0.5)
         return inside
 
 
-def _is_one(target: Any) -> bool:
-    return not isinstance(target, te.Expr) and float(target) <= 1.0
+def _where_one(target: Any, alone: Any, more: Any) -> Any:
+    """``alone`` where there is one output cell, else ``more``."""
+    if not isinstance(target, te.Expr):
+        return alone if float(target) <= 1.0 else more
+    if not isinstance(more, te.Expr):
+        more = te.const(more, "int64")
+    return te.select(te.compare("le", target, te.const(1, target.dtype)), alone, more)
+
+
+def _above_zero(value: Any) -> Any:
+    """A divisor that matters only where it is above 0."""
+    return value if isinstance(value, te.Expr) else max(value, 1.0)
 
 
 def _at_least_one(value: Any) -> Any:
@@ -213,11 +225,11 @@ def sample_te(s: Sampling, out: te.Expr, size: Any, target: Any, dtype: str) -> 
         first, near = top // bottom, s.nearest(top, bottom)
         t = te.cast(top % bottom, dtype) / _float(bottom, dtype)
     else:
-        x = s.coordinate(te.cast(out, "float32"), _single(size), _single(target))
+        x = s.coordinate(te.cast(out, "float32"), _double(size), _double(target))
         first = te.cast(te.intrinsic("floor", x), "int64")
         t, near = te.cast(x - te.intrinsic("floor", x), dtype), _round_te(s.rule, x)
         if s.mode == "tf_crop_and_resize":
-            outside = te.logical_or(x < 0.0, x > _single(size) - 1.0)
+            outside = te.logical_or(x < 0.0, x > _single(_double(size) - 1.0))
     return _weigh(s, first, near, t, size, outside)
 
 
@@ -246,8 +258,12 @@ def _float(value: Any, dtype: str) -> te.Expr:
     return te.cast(value, dtype) if isinstance(value, te.Expr) else te.const(float(value), dtype)
 
 
+def _double(value: Any) -> Any:
+    return te.cast(value, "float64") if isinstance(value, te.Expr) else float(value)
+
+
 def _single(value: Any) -> Any:
-    return te.cast(value, "float32") if isinstance(value, te.Expr) else float(value)
+    return te.cast(value, "float32") if isinstance(value, te.Expr) else value
 
 
 def _round_te(rule: str, x: te.Expr) -> te.Expr:

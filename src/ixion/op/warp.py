@@ -260,8 +260,10 @@ define(
 
 def _infer_affine(args: InferArgs) -> Type:
     data, target = args.tensor(), args.attrs.target_shape
-    if len(data.shape) != 3 or tuple(data.shape[1:]) != (2, 3) or len(target) != 2:
-        args.fail("data is (batch, 2, 3) and target_shape a pair", found=f"{data}, {target}")
+    rule, found = "data is (batch, 2, 3) and target_shape a pair", f"{data}, {target}"
+    if len(target) != 2:
+        args.fail(rule, found=found)
+    args.agree_all((2, 3), data.shape[1:], rule, expected="(batch, 2, 3)", found=found)
     return TensorType((data.shape[0], 2, *target), data.dtype)
 
 

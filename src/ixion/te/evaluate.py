@@ -168,8 +168,9 @@ def _node(expr: Expr, args: Sequence[Array]) -> Array:
 class _TensorEvaluator:
     """Evaluates bodies over the whole index grid at once; reductions add trailing grid axes."""
 
-    def __init__(self, feeds: Mapping[Tensor, Array]) -> None:
+    def __init__(self, feeds: Mapping[Tensor, Array], sizes: Mapping[str, int]) -> None:
         self.values: dict[Tensor, Array] = dict(feeds)
+        self.sizes = sizes
 
     def tensor(self, t: Tensor) -> Array:
         if t not in self.values:
@@ -190,7 +191,7 @@ class _TensorEvaluator:
         if isinstance(expr, Const):
             return np.asarray(expr.value).astype(to_numpy(expr.dtype))
         if isinstance(expr, Var):
-            return env[expr]
+            return env[expr] if expr in env else np.asarray(self.sizes[expr.name], np.int64)
         if isinstance(expr, Reduce):
             return self.reduction(expr, env, grid)
         args = [self.expr(c, env, grid) for c in expr.children()]
@@ -244,9 +245,16 @@ def _as_expr(extent: int | Expr) -> Expr:
     return extent if isinstance(extent, Expr) else Const(extent, "int64")
 
 
-def evaluate(outputs: Sequence[Tensor], feeds: Mapping[Tensor, Array]) -> list[Array]:
-    """Values of ``outputs`` given arrays for the placeholders they read."""
-    evaluator = _TensorEvaluator(feeds)
+def evaluate(
+    outputs: Sequence[Tensor],
+    feeds: Mapping[Tensor, Array],
+    sizes: Mapping[str, int] | None = None,
+) -> list[Array]:
+    """Values of ``outputs`` given arrays for the placeholders they read.
+
+    ``sizes`` gives numbers to the variables in symbolic extents, by name.
+    """
+    evaluator = _TensorEvaluator(feeds, sizes or {})
     return [evaluator.tensor(t) for t in outputs]
 
 

@@ -41,7 +41,8 @@ def matched_to_axes(
     if base < 0:
         return False, None
     if not other.shape and value is not None and axes:
-        return True, _repeated(value, data, axes)
+        known = all(isinstance(data.shape[axis], int) for axis in axes)
+        return known, _repeated(value, data, axes) if known else None
     squeezed = []
     for i, dim in enumerate(data.shape):
         if i in axes:

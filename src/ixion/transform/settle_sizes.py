@@ -7,6 +7,7 @@ tensor itself gets ``sizes(values=...)``; the arithmetic behind it is dead.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +44,13 @@ class SettleSizes(FunctionPass):
 
     def transform_function(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
         known = KnownValues(func, mod)
+        first: dict[Hashable, Expr] = {}
 
         def visit(old: Expr, new: Expr) -> Expr:
             if isinstance(new, TupleGetItem) or _is_op_call(new):
                 new = _settled(old, new, known)
+            if isinstance(new, Call) and op_name(new) in _MADE_OF_SIZES:
+                new = first.setdefault((op_name(new), *attrs_of(new).items()), new)
             return keep_type(old, new)
 
         return rewrite(func, visit)  # type: ignore[return-value]  # a function stays one

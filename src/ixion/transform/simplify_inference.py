@@ -11,6 +11,7 @@ import numpy as np
 from ixion.analysis.constants import scalar
 from ixion.ir import Call, Expr, Function, IRModule, Op, TensorType, TupleGetItem, rewrite
 from ixion.op.call import call
+from ixion.op.reshapes import reshape_to
 from ixion.transform.channel_axes import expand_to_axes
 from ixion.transform.context import PassContext
 from ixion.transform.pass_info import PassInfo
@@ -150,9 +151,9 @@ def _group_norm(norm: Call, kind: TensorType) -> Expr:
     shape = list(kind.shape)
     split = [*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]]
     axes = list(range(axis + 1, len(split)))
-    data = call("reshape", norm.args[0], newshape=split)
+    data = reshape_to(norm.args[0], split)
     out = _standardised(data, axes, _epsilon(attrs.epsilon, kind.dtype))
-    return _affine(call("reshape", out, newshape=shape), norm, kind)
+    return _affine(reshape_to(out, shape), norm, kind)
 
 
 def _l2_normalize(norm: Call, kind: TensorType) -> Expr:

@@ -10,27 +10,31 @@ from typing import Any
 
 import numpy as np
 
+from ixion.base.dim import Dim, is_static
 from ixion.ir import Call, Constant, Expr, Op, TensorType
 from ixion.op.call import call
+from ixion.op.reshapes import reshape_to
 from ixion.transform.rewriting import Place, Rule
+from ixion.transform.type_writer import is_known_type
 
 __all__ = ["LIKE_RULES"]
 
-_Make = Callable[[Sequence[Expr], list[int], str], Expr]
+_Make = Callable[[Sequence[Expr], Sequence[Dim], str], Expr | None]
 
 
 def _concrete(make: _Make) -> Rule:
     def rule(like: Call, place: Place) -> Expr | None:
         kind = like.checked_type
-        if not isinstance(kind, TensorType):
+        if not isinstance(kind, TensorType) or not is_known_type(kind):
             return None
-        shape = [dim for dim in kind.shape if isinstance(dim, int)]
-        return make(like.args, shape, kind.dtype) if len(shape) == len(kind.shape) else None
+        return make(like.args, kind.shape, kind.dtype)
 
     return rule
 
 
-def _collapse_sum_to(args: Sequence[Expr], shape: list[int], dtype: str) -> Expr:
+def _collapse_sum_to(args: Sequence[Expr], shape: Sequence[Dim], dtype: str) -> Expr | None:
+    if not is_static(shape):
+        return None
     target = Constant(np.array(shape, dtype=np.int32))
     op = Op.get("collapse_sum_to")
     attrs = None if op.attrs_type is None else op.attrs_type(shape=shape)
@@ -48,7 +52,7 @@ LIKE_RULES: dict[str, Rule] = {
     "full_like": _concrete(
         lambda args, shape, dtype: call("full", args[1], shape=shape, dtype=dtype)
     ),
-    "reshape_like": _concrete(lambda args, shape, _: call("reshape", args[0], newshape=shape)),
+    "reshape_like": _concrete(lambda args, shape, _: reshape_to(args[0], shape)),
     "collapse_sum_like": _concrete(_collapse_sum_to),
     "broadcast_to_like": _concrete(
         lambda args, shape, _: call("broadcast_to", args[0], shape=shape)

@@ -8,7 +8,9 @@ from typing import Any
 from ixion.ir import Call, Expr, Op, TensorType
 from ixion.op import layout as layouts
 from ixion.op.call import call
+from ixion.op.reshapes import reshape_to
 from ixion.transform.rewriting import Place
+from ixion.transform.type_writer import is_known_type
 
 __all__ = ["drop_transpose", "merge_reshapes", "merge_transposes"]
 
@@ -30,9 +32,9 @@ def merge_reshapes(outer: Call, place: Place) -> Expr | None:
     kind = outer.checked_type
     if inner is None or not isinstance(kind, TensorType):
         return None
-    if not all(isinstance(dim, int) for dim in kind.shape):
+    if not is_known_type(kind):
         return None
-    return call("reshape", inner.args[0], newshape=kind.shape, span=outer.span)
+    return reshape_to(inner.args[0], kind.shape, span=outer.span)
 
 
 def _axes(transpose: Call, rank: int) -> list[int]:

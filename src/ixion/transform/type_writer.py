@@ -36,7 +36,7 @@ from ixion.ir.visitor import children
 from ixion.transform.type_inferencer import TypeInferencer, place_of, written_type
 from ixion.transform.type_solver import TypeSolver
 
-__all__ = ["TypeWriter", "keep_type", "write_type"]
+__all__ = ["TypeWriter", "is_known_type", "keep_type", "write_type"]
 
 _E = TypeVar("_E", bound=Expr)
 _write_type_args = vars(Call)["type_args"].__set__

@@ -42,11 +42,11 @@ def reshape(emit: Emitter, x: Term, shape: Sequence[Dim]) -> Term:
         else:
             inferred += 1
             codes.append(-1)
-    if inferred > 1:
-        codes = wanted
     # A literal 0 (an empty tensor) would read as "copy" in Relay's codes.
-    empty = any(dim == 0 for dim in wanted)
-    return emit.call("reshape", x, newshape=tuple(codes), **({"allowzero": True} if empty else {}))
+    literal = inferred > 1 or any(dim == 0 for dim in wanted)
+    return emit.call(
+        "reshape", x, newshape=tuple(wanted if literal else codes), allowzero=literal
+    )
 
 
 def _inferred(x: Term, shape: list[Dim]) -> list[Dim]:
