@@ -17,6 +17,7 @@ from ixion.compat.tvm import (  # noqa: E402  # noqa: E402
     te,
     testing,
     tir,
+    topi,
     transform,
 )
 from ixion.compat.tvm._ffi import get_global_func, register_func, register_object  # noqa: E402
@@ -47,5 +48,6 @@ __all__ = [
     "te",
     "testing",
     "tir",
+    "topi",
     "transform",
 ]

@@ -5,6 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 
+class TargetKind(str):
+    """What a target is called."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The same as text."""
+        return str(self)
+
+
 class Target:
     """A target by its description, such as ``llvm -mcpu=core-avx2``."""
 
@@ -12,7 +23,7 @@ class Target:
         if isinstance(target, dict):
             target = target.get("kind", "llvm")
         self.text = str(target)
-        self.kind = self.text.split()[0]
+        self.kind = TargetKind(self.text.split()[0])
         self.host = None if host is None else Target(host)
 
     @property
@@ -36,4 +47,4 @@ class Target:
         return hash(self.text)
 
 
-__all__ = ["Target"]
+__all__ = ["Target", "TargetKind"]

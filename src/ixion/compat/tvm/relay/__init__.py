@@ -9,12 +9,14 @@ from ixion.base.span import SequentialSpan, SourceName, Span
 from ixion.compat.tvm.relay import (
     adt,
     analysis,
+    backend,
     base,
     build_module,
     dataflow_pattern,
     expr,
     expr_functor,
     function,
+    loops,
     op,
     param_dict,
     parser,
@@ -25,9 +27,10 @@ from ixion.compat.tvm.relay import (
     ty,
     type_functor,
 )
+from ixion.compat.tvm.relay.build_module import create_executor
 from ixion.compat.tvm.relay.op import image, nn
 from ixion.compat.tvm.relay.param_dict import load_param_dict, save_param_dict
-from ixion.compat.tvm.relay.parser import fromtext, parse, parse_expr
+from ixion.compat.tvm.relay.parser import SpanCheck, fromtext, parse, parse_expr
 from ixion.compat.tvm.relay.prelude import Prelude
 from ixion.ir import (
     Call,
@@ -91,11 +94,11 @@ __all__ = [
     "ExprVisitor", "FuncType", "Function", "GlobalTypeVar", "GlobalVar", "If", "IncompleteType",
     "Let", "Match", "Pattern", "PatternConstructor", "PatternTuple", "PatternVar",
     "PatternWildcard", "Prelude", "RefCreate", "RefRead", "RefType", "RefWrite", "ScopeBuilder",
-    "SequentialSpan", "ShapeVar", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem",
+    "SequentialSpan", "ShapeVar", "SourceName", "Span", "SpanCheck", "TensorType", "Tuple", "TupleGetItem",
     "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeData", "TypeFunctor", "TypeKind",
     "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext",
-    "base", "bind", "build_module", "const", "dataflow_pattern", "expr", "expr_functor", "fromtext",
-    "function", "image", "load_param_dict", "nn", "op", "param_dict", "parse", "parse_expr",
+    "backend", "base", "bind", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "fromtext",
+    "function", "image", "load_param_dict", "loops", "nn", "op", "param_dict", "parse", "parse_expr",
     "parser", "prelude", "pretty_print", "save_param_dict", "scalar_type", "scope_builder",
     "testing", "transform", "ty", "type_functor", "var",
 ]  # fmt: skip

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ixion.ir import Expr, IRModule
+from ixion.ir import (
+    Diagnostic,
+    DiagnosticContext,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    Var,
+    post_order_visit,
+)
 from ixion.ir import parser as _parser
-from ixion.transform import InferType
+from ixion.transform import InferType, Pass, PassContext, module_pass
 
 
 def parse(
@@ -30,4 +39,26 @@ def parse_expr(source: str) -> Expr:
     return _parser.parse_expr(source)
 
 
-__all__ = ["fromtext", "parse", "parse_expr"]
+def SpanCheck() -> Pass:
+    """A pass that raises DiagnosticError where an expression of a module has no span.
+
+    Variables and operators need none.
+    """
+
+    def check(module: IRModule, context: PassContext) -> IRModule:
+        diagnostics = DiagnosticContext(module)
+
+        def look(node: Expr) -> None:
+            if node.span is None and not isinstance(node, (Var, Op, Function)):
+                diagnostics.emit(Diagnostic.error(None, f"a {type(node).__name__} has no span"))
+
+        for _, function in module.functions_items():
+            post_order_visit(function, look)
+        diagnostics.render()
+        return module
+
+    made: Pass = module_pass(check, opt_level=0, name="SpanCheck")
+    return made
+
+
+__all__ = ["SpanCheck", "fromtext", "parse", "parse_expr"]

@@ -8,6 +8,7 @@ from ixion.base.dtype import bits, normalize
 from ixion.compat.tvm import nd
 from ixion.compat.tvm import nd as ndarray
 from ixion.compat.tvm.nd import Device, NDArray
+from ixion.compat.tvm.runtime import container
 from ixion.ir import Node as Object
 from ixion.ir import as_value, load_json, save_json
 
@@ -48,6 +49,7 @@ __all__ = [
     "Object",
     "String",
     "const",
+    "container",
     "convert",
     "load_json",
     "nd",

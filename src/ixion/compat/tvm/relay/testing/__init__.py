@@ -22,7 +22,10 @@ from ixion.compat.tvm.relay.testing import (
     temp_op_attr,
     vgg,
 )
+from ixion.compat.tvm.relay.testing.gradients import check_grad
 from ixion.compat.tvm.relay.testing.init import create_workload
+from ixion.compat.tvm.relay.testing.nat import count, make_nat_expr, make_nat_value
+from ixion.compat.tvm.testing import enabled_targets
 from ixion.ir import Call, Expr, Function, IRModule, Op, TensorType, Tuple, const, post_order_visit
 from ixion.transform import InferType
 
@@ -62,7 +65,8 @@ def count_ops(expr: Expr) -> dict[str, int]:
 
 
 __all__ = [
-    "Prelude", "TensorType", "Tuple", "count_ops", "create_workload", "dcgan", "densenet", "dqn",
-    "inception_v3", "init", "layers", "lstm", "mlp", "mobilenet", "nat", "rand", "resnet",
+    "Prelude", "TensorType", "Tuple", "check_grad", "count", "count_ops", "create_workload",
+    "dcgan", "densenet", "dqn", "enabled_targets",
+    "inception_v3", "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "rand", "resnet",
     "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "temp_op_attr", "vgg",
 ]  # fmt: skip

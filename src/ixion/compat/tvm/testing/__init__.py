@@ -32,12 +32,55 @@ def enabled_targets() -> list[tuple[str, Any]]:
     return [("llvm", cpu(0))]
 
 
+def device_enabled(target: Any) -> bool:
+    """Whether tests run on a target."""
+    return str(target).split()[0] in {name for name, _ in enabled_targets()}
+
+
 def parametrize_targets(*targets: Any) -> Any:
-    """Run a test for each target that can be used here."""
+    """Run a test for each target given, or for each enabled one; skipped where it is not here."""
     import pytest
 
-    mark = pytest.mark.parametrize(("target", "dev"), enabled_targets())
-    return mark(targets[0]) if len(targets) == 1 and callable(targets[0]) else mark
+    from ixion.compat.tvm.nd import device
+
+    if not targets or callable(targets[0]):
+        mark = pytest.mark.parametrize(("target", "dev"), enabled_targets())
+        return mark(targets[0]) if targets else mark
+    missing = pytest.mark.skip(reason="the target is not here")
+    rows = [
+        pytest.param(name, device(name), marks=() if device_enabled(name) else missing)
+        for name in targets
+    ]
+    return pytest.mark.parametrize(("target", "dev"), rows)
+
+
+def known_failing_targets(*targets: str) -> Callable[[Any], Any]:
+    """Expect a failure on these targets."""
+    import pytest
+
+    failing = any(device_enabled(name) for name in targets)
+    return pytest.mark.xfail(reason="known to fail on the target") if failing else _same
+
+
+def exclude_targets(*targets: str) -> Callable[[Any], Any]:
+    """Do not run a test on these targets."""
+    import pytest
+
+    excluded = any(device_enabled(name) for name in targets)
+    return pytest.mark.skip(reason="not meant for the target") if excluded else _same
+
+
+def _same(test: Any) -> Any:
+    return test
+
+
+def __getattr__(name: str) -> Any:
+    # pytest is needed by those who write tests only.
+    if name not in ("fixture", "parameter", "parameters"):
+        raise AttributeError(f"tvm.testing has no {name}")
+    from ixion.compat.tvm.testing import parametrize
+
+    return getattr(parametrize, name)
 
 
 def _unchanged(*_: Any) -> Callable[[_F], _F]:
@@ -67,7 +110,10 @@ requires_opencl = _skipped("needs OpenCL")
 
 __all__ = [
     "assert_allclose",
+    "device_enabled",
     "enabled_targets",
+    "exclude_targets",
+    "known_failing_targets",
     "main",
     "parametrize_targets",
     "requires_cuda",
