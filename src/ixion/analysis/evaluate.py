@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ixion.analysis.liveness import use_counts
+from ixion.analysis.runtime_types import check_binding, concrete_type, is_static_type
 from ixion.base.dtype import to_numpy
 from ixion.base.errors import InputError, IxionError, UnsupportedOpError
 from ixion.ir import (
@@ -97,6 +98,7 @@ class _Frame:
     def enter(self, params: Sequence[Var], args: Sequence[Any]) -> None:
         """Parameters get their values, and the symbols in their types numbers."""
         for param, arg in zip(params, args, strict=True):
+            check_binding(param, arg)
             self.values[param] = arg
             if type_symbols(param.type_annotation):
                 self.sizes = dict(self.sizes)
@@ -210,7 +212,8 @@ def _as_tensor(arg: Any, kind: Type | None, param: Var) -> Any:
 def call_op(call: Call, args: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Any:
     """Run one operator call's reference on argument values; tuple arguments are opened.
 
-    ``sizes`` gives numbers to the symbols in the call's attributes and type.
+    ``sizes`` gives numbers to the symbols in the call's attributes and type. Raises InputError
+    where sizes that inference did not know do not fit.
     """
     op = call.op
     assert isinstance(op, Op)
@@ -225,6 +228,8 @@ def call_op(call: Call, args: Sequence[Any], sizes: Mapping[str, int] | None = N
         kind = bound_type(kind, sizes)
         attrs = None if attrs is None else bound_attrs(attrs, sizes)
     try:
+        if not sizes or not is_static_type(kind):
+            kind = concrete_type(call, args, attrs)
         result = reference(attrs, tuple(flat), kind)
     except IxionError as error:
         if error.where is None:
@@ -322,6 +327,7 @@ class _Machine:
         if isinstance(expr, Let):
             while isinstance(expr, Let):
                 value = yield self.region(expr.value, frame)
+                check_binding(expr.var, value)
                 frame.values[expr.var] = value
                 expr = expr.body
             return (yield self.region(expr, frame))

@@ -81,11 +81,12 @@ from ixion.op.reduce import (
 from ixion.op.repeats import repeat, reverse, reverse_sequence, tile
 from ixion.op.reshapes import contrib_reverse_reshape, reshape, reshape_like, reverse_reshape
 from ixion.op.scan import argwhere, cumprod, cumsum, sequence_mask, unique
-from ixion.op.scatter import scatter_elements, scatter_nd, sparse_to_dense
+from ixion.op.scatter import scatter_elements, scatter_nd
 from ixion.op.shape import expand_dims, squeeze, transpose
 from ixion.op.signal import dft, fixed_point_multiply, matrix_set_diag, sliding_window, stft
 from ixion.op.sizes import iota, sizes
 from ixion.op.slice import slice_like, strided_set, strided_slice
+from ixion.op.sparse import sparse_fill_empty_rows, sparse_reshape, sparse_to_dense
 from ixion.op.unary import (
     abs,
     acos,
@@ -273,6 +274,8 @@ __all__ = [
     "sliding_window",
     "softplus",
     "sort",
+    "sparse_fill_empty_rows",
+    "sparse_reshape",
     "sparse_to_dense",
     "split",
     "sqrt",

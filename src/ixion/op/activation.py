@@ -11,7 +11,7 @@ from ixion.base import dtype as dtypes
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
-from ixion.op.broadcast import elementwise, infer_same
+from ixion.op.broadcast import elementwise, infer_same, read_broadcast
 from ixion.op.call import call, unary_builder
 from ixion.op.compare import Exact, Ulp
 from ixion.op.define import InferArgs, Names, OpPattern, define
@@ -98,6 +98,14 @@ def _infer_prelu(args: InferArgs) -> Type:
     return data
 
 
+def _infer_prelu_at_run_time(args: InferArgs) -> Type:
+    """As Relay's shape function: where inference could not count the channels, one slope may serve
+    all of them.
+    """
+    single = args.tensor(1).shape == (1,)
+    return args.tensor(0) if single else _infer_prelu(args)
+
+
 def _along(axis: int, rank: int, vector: Array) -> Array:
     dims = [1] * rank
     dims[axis] = -1
@@ -112,12 +120,13 @@ def _prelu_reference(attrs: PReluAttrs, inputs: tuple[Array, ...], out_type: Any
 
 def _prelu_compute(attrs: PReluAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     x, slope = ins
-    axis = attrs.axis % x.ndim
+    axis, full = attrs.axis % x.ndim, extents(out_type)
 
     def body(*i: te.Expr) -> te.Expr:
-        return te.select(x(*i) > 0, x(*i), x(*i) * slope(i[axis]))
+        factor = read_broadcast(slope, (i[axis],), (full[axis],))
+        return te.select(x(*i) > 0, x(*i), x(*i) * factor)
 
-    return te.compute(extents(out_type), body, "prelu")
+    return te.compute(full, body, "prelu")
 
 
 def _prelu_samples(draw: Draw) -> Sample:
@@ -135,6 +144,7 @@ define(
     level=3,
     infer=_infer_prelu,
     completes=_prelu_completes,
+    FShapeFunc=_infer_prelu_at_run_time,
     reference=_prelu_reference,
     compute=_prelu_compute,
     compare=Ulp(1),

@@ -54,7 +54,7 @@ def broadcast_shapes(args: InferArgs, *shapes: Sequence[Dim]) -> tuple[Dim, ...]
         joined = [joined_dim(args, a, b) for a, b in zip(left, right, strict=True)]
         if any(d is None for d in joined):
             args.fail(
-                "shapes do not broadcast (numpy's rule: trailing dims are equal or 1)",
+                "Invalid broadcast shapes (numpy's rule: trailing dims are equal or 1)",
                 expected=shape_text(out),
                 found=shape_text(shape),
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -285,6 +285,30 @@ for _name, _doc in (
         macs=Op.get("nn.conv2d").get_attr("FMacCount"),
         doc=_doc,
     )
+
+
+def _blocked_builder(name: str) -> Callable[..., Call]:
+    def build(
+        data: Expr, kernel: Expr, strides: Any = (1, 1), padding: Any = (0, 0),
+        dilation: Any = (1, 1), groups: int = 1, channels: Any = None, kernel_size: Any = None,
+        data_layout: str = "NCHW8c", kernel_layout: str = "OIHW", out_layout: str = "",
+        out_dtype: str = "",
+    ) -> Call:  # fmt: skip
+        return call(
+            name, data, kernel, strides=per_axis(strides, 2), padding=two_sided(padding, 2),
+            dilation=per_axis(dilation, 2), groups=groups, channels=channels,
+            kernel_size=None if kernel_size is None else per_axis(kernel_size, 2),
+            data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout,
+            out_dtype=out_dtype or None,
+        )  # fmt: skip
+
+    build.__name__ = build.__qualname__ = name.rpartition(".")[2].lower()
+    build.__doc__ = f"A call of operator ``{name}``, as Relay's builder makes it."
+    return build
+
+
+contrib_conv2d_nchwc = _blocked_builder("nn.contrib_conv2d_NCHWc")
+contrib_depthwise_conv2d_nchwc = _blocked_builder("nn.contrib_depthwise_conv2d_NCHWc")
 
 
 def deformable_conv2d(

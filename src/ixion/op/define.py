@@ -12,6 +12,8 @@ FScheduled      ``(attrs, arg types, out type) -> bool``: whether loops can do a
                 has no compute, because a schedule of its own knows how
 TOpPattern      ``OpPattern`` (Relay's numbers)
 TCompare        ``Exact | Ulp | Accumulation``
+FShapeFunc      ``(InferArgs) -> Type``: the rule for shapes known at run time, where it is not
+                ``FInfer``
 FMacCount       ``(attrs, arg types, out type) -> dim``
 TNames          ``Names``: what other formats call it
 FSamples        ``(Draw) -> Sample``: generated calls for the sweep

@@ -14,7 +14,7 @@ from ixion.ir.types import TensorType, Type
 from ixion.op import accumulate
 from ixion.op.accumulate import accumulator, raised
 from ixion.op.axes import checked_axis
-from ixion.op.broadcast import join_dims
+from ixion.op.broadcast import join_dims, read_broadcast
 from ixion.op.call import call
 from ixion.op.compare import Accumulation, Ulp
 from ixion.op.conv import conv_dtype
@@ -246,6 +246,14 @@ def _infer_bias(args: InferArgs) -> Type:
     return data
 
 
+def _infer_bias_at_run_time(args: InferArgs) -> Type:
+    """As Relay's shape function: where inference could not count the channels, one value may stand
+    for all of them.
+    """
+    single = args.tensor(1).shape == (1,)
+    return args.tensor(0) if single else _infer_bias(args)
+
+
 def _bias_reference(attrs: BiasAddAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
     data, bias = wide(inputs[0]), wide(inputs[1])
     line = [1] * data.ndim
@@ -256,7 +264,12 @@ def _bias_reference(attrs: BiasAddAttrs, inputs: tuple[Array, ...], out_type: An
 def _bias_compute(attrs: BiasAddAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     data, bias = ins
     axis = attrs.axis % data.ndim
-    return te.compute(extents(out_type), lambda *i: data(*i) + bias(i[axis]), "bias_add")
+    shape = extents(out_type)
+
+    def body(*i: te.Expr) -> te.Expr:
+        return data(*i) + read_broadcast(bias, (i[axis],), (shape[axis],))
+
+    return te.compute(shape, body, "bias_add")
 
 
 def _bias_samples(draw: Draw) -> Sample:
@@ -273,6 +286,7 @@ define(
     level=1,
     infer=_infer_bias,
     completes=_bias_completes,
+    FShapeFunc=_infer_bias_at_run_time,
     reference=_bias_reference,
     compute=_bias_compute,
     compare=Ulp(1),

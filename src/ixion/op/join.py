@@ -67,6 +67,14 @@ def _infer_concatenate(args: InferArgs) -> Type:
     total: Dim = 0
     for t in parts:
         total = dims.add(total, t.shape[at])
+    if not isinstance(total, dims.Any):
+        # Relay's rule: a size that some input leaves unknown is promised by no other input,
+        # unless the result is of unknown size anyway.
+        for t in parts:
+            shape = [
+                dims.Any() if isinstance(own, dims.Any) else joined
+                for own, joined in zip(t.shape, shape, strict=True)
+            ]
     shape[at] = total
     return TensorType(shape, dtype)
 

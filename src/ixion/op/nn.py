@@ -3,7 +3,12 @@
 from ixion.op.activation import leaky_relu, prelu, relu
 from ixion.op.blocks import batch_to_space_nd, depth_to_space, space_to_batch_nd, space_to_depth
 from ixion.op.conv import conv1d, conv2d, conv3d
-from ixion.op.conv_special import correlation, deformable_conv2d
+from ixion.op.conv_special import (
+    contrib_conv2d_nchwc,
+    contrib_depthwise_conv2d_nchwc,
+    correlation,
+    deformable_conv2d,
+)
 from ixion.op.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from ixion.op.dense import batch_matmul, bias_add, dense, matmul
 from ixion.op.gradients import avg_pool2d_grad, conv2d_backward_weight, max_pool2d_grad
@@ -55,6 +60,8 @@ __all__ = [
     "batch_norm",
     "batch_to_space_nd",
     "bias_add",
+    "contrib_conv2d_nchwc",
+    "contrib_depthwise_conv2d_nchwc",
     "conv1d",
     "conv1d_transpose",
     "conv2d",

@@ -9,12 +9,12 @@ import numpy as np
 
 from ixion.base import dtype as dtypes
 from ixion.ir.attrs import Attrs, attr, register_attrs
-from ixion.ir.expr import Call, Expr, const
+from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
 from ixion.op.axes import checked_axis
 from ixion.op.broadcast import same_dtype
 from ixion.op.call import call
-from ixion.op.compare import Accumulation, Exact
+from ixion.op.compare import Accumulation
 from ixion.op.define import InferArgs, OpPattern, define
 from ixion.op.index import check_integer, check_range, draw_rows
 from ixion.op.rounding import Array, narrow, wide
@@ -156,38 +156,6 @@ define(
 )
 
 
-@register_attrs("relay.attrs.SparseToDenseAttrs")
-class SparseToDenseAttrs(Attrs):
-    output_shape: tuple[int, ...] = attr(doc="shape of the dense tensor")
-
-
-def _sparse_reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
-    indices, values, default = inputs[:3]
-    shape = [int(n) for n in (attrs.output_shape if len(inputs) == 3 else inputs[3])]
-    out = np.full(shape, default, dtype=values.dtype)
-    rows = indices.reshape(-1, len(shape)) if indices.ndim < 2 else indices
-    where = tuple(check_range("sparse_to_dense", r, n) for r, n in zip(rows.T, shape, strict=True))
-    out[where] = values
-    return out
-
-
-define(
-    "sparse_to_dense",
-    attrs=SparseToDenseAttrs,
-    inputs=("sparse_indices", "sparse_values", "default_value"),
-    pattern=OpPattern.OPAQUE,
-    level=3,
-    infer=lambda args: TensorType(args.attrs.output_shape, args.tensor(1).dtype),
-    reference=_sparse_reference,
-    compare=Exact(),
-    samples=lambda draw: Sample(
-        (np.array([[0, 1], [2, 3]], np.int64), array(draw, (2,)), array(draw, ())),
-        {"output_shape": (3, 4)},
-    ),
-    doc="Values at index rows of a tensor otherwise filled with a default.",
-)
-
-
 def scatter_elements(
     data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
 ) -> Call:
@@ -196,12 +164,3 @@ def scatter_elements(
 
 def scatter_nd(data: Expr, indices: Expr, updates: Expr, mode: str = "update") -> Call:
     return call("scatter_nd", data, indices, updates, mode=mode)
-
-
-def sparse_to_dense(
-    sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0
-) -> Call:
-    default = default_value if isinstance(default_value, Expr) else const(default_value)
-    return call(
-        "sparse_to_dense", sparse_indices, sparse_values, default, output_shape=output_shape
-    )

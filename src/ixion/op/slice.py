@@ -279,15 +279,20 @@ def _dyn_reference(attrs: StridedSliceAttrs, inputs: tuple[Array, ...], out_type
 
 def _dyn_compute(attrs: StridedSliceAttrs, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
     x, begin, _, strides = ins[:4]
-    count = begin.shape[0]
-    if not isinstance(count, int):
+    count, given = begin.shape[0], strides.shape[0]
+    if not isinstance(count, int) or not isinstance(given, int):
         raise NoLoopsError("dyn.strided_slice: an unknown number of axes")
     listed = [a % x.ndim for a in attrs.axes] if attrs.axes is not None else list(range(count))
+
+    def step(j: int) -> te.Expr:
+        # Missing strides are 1, and in mode "size" none count.
+        counts = j < given and attrs.slice_mode == "end"
+        return te.cast(strides(j), "int64") if counts else te.const(1, "int64")
 
     def body(*i: te.Expr) -> te.Expr:
         at = list(i)
         for j, a in enumerate(listed):
-            at[a] = _position(i[a], te.cast(begin(j), "int64"), te.cast(strides(j), "int64"), x, a)
+            at[a] = _position(i[a], te.cast(begin(j), "int64"), step(j), x, a)
         return x(*at)
 
     return te.compute(extents(out_type), body, "strided_slice")
@@ -413,15 +418,12 @@ def strided_slice(
     data: Expr, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
 ) -> Call:
     """Relay's builder; a bound given as an expression makes the dynamic op."""
-    lists = [known_ints(v) for v in (begin, end, strides or [1])]
+    lists = [known_ints(v) for v in (begin, end, [1] if strides is None else strides)]
     if not any(isinstance(v, Expr) for v in lists):
         return call(
-            "strided_slice", data, begin=lists[0], end=lists[1], strides=lists[2],
+            "strided_slice", data, begin=lists[0], end=lists[1], strides=lists[2] or [1],
             slice_mode=slice_mode, axes=axes,
         )  # fmt: skip
-    count = max(len(v) for v in lists if not isinstance(v, Expr)) if strides else 0
-    if not isinstance(lists[2], Expr) and len(lists[2]) < count:
-        lists[2] = list(lists[2]) + [1] * (count - len(lists[2]))
     exprs = [v if isinstance(v, Expr) else const(np.asarray(v, np.int64)) for v in lists]
     return call("dyn.strided_slice", data, *exprs, slice_mode=slice_mode, axes=axes)
 

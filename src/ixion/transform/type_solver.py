@@ -27,7 +27,7 @@ from ixion.ir import (
     structural_equal,
 )
 
-__all__ = ["Relation", "TypeSolver", "holes", "substitute"]
+__all__ = ["Relation", "TypeSolver", "holes", "parts_of", "substitute"]
 
 
 class Relation:
@@ -45,7 +45,8 @@ class Relation:
         self.settled = False
 
 
-def _parts(kind: Type) -> tuple[Type, ...]:
+def parts_of(kind: Type) -> tuple[Type, ...]:
+    """The types a type is made of."""
     if isinstance(kind, TupleType):
         return tuple(kind.fields)
     if isinstance(kind, FuncType):
@@ -103,7 +104,7 @@ def holes(kind: Type) -> Iterable[IncompleteType]:
     if isinstance(kind, IncompleteType):
         yield kind
         return
-    for part in _parts(kind):
+    for part in parts_of(kind):
         yield from holes(part)
 
 
@@ -145,7 +146,7 @@ class TypeSolver:
             return True
         if type(kind) is IncompleteType:
             return False
-        if all(map(self.is_complete, _parts(kind))):
+        if all(map(self.is_complete, parts_of(kind))):
             self._complete[id(kind)] = kind
             return True
         return False
@@ -200,16 +201,20 @@ class TypeSolver:
     def _mismatch(self, left: Type, right: Type, where: object) -> TypeInferenceError:
         left, right = self.resolve(left), self.resolve(right)
         inner = self._inner_mismatch(left, right)
-        message = "The Relay type checker is unable to show the following types match."
-        if inner != (left, right):
-            message += f"\nIn particular `{inner[0]}` does not match `{inner[1]}`"
+        message = (
+            "The Relay type checker is unable to show the following types match:\n"
+            f"  {inner[0]}\n  {inner[1]}"
+        )
+        conflicts = _conflicts(*inner)
+        if conflicts:
+            message += "\nIn particular:" + "".join(f"\n  {line}" for line in conflicts)
         return TypeInferenceError(
             message, where=where, expected=str(left), found=str(right), hint=_hint(*inner)
         )
 
     def _inner_mismatch(self, left: Type, right: Type) -> tuple[Type, Type]:
         while type(left) is type(right):
-            ours, theirs = _parts(left), _parts(right)
+            ours, theirs = parts_of(left), parts_of(right)
             if len(ours) != len(theirs) or not ours:
                 break
             pairs = zip(ours, theirs, strict=True)
@@ -238,7 +243,7 @@ class TypeSolver:
                 return None
         elif not isinstance(left, (TupleType, RefType)):
             return left if structural_equal(left, right) else None
-        parts = self._unify_all(_parts(left), _parts(right), where)
+        parts = self._unify_all(parts_of(left), parts_of(right), where)
         return None if parts is None else _with_parts(left, parts)
 
     def _unify_tensors(
@@ -274,8 +279,8 @@ class TypeSolver:
         shared = len(right.type_params)
         extra = [self.hole() for _ in left.type_params[shared:]]
         types = (*right.type_params, *extra)
-        ours = [substitute(part, left.type_params, types) for part in _parts(left)]
-        parts = self._unify_all(ours, _parts(right), where)
+        ours = [substitute(part, left.type_params, types) for part in parts_of(left)]
+        parts = self._unify_all(ours, parts_of(right), where)
         if parts is None:
             return None
         return FuncType(parts[:-1], parts[-1], right.type_params, right.type_constraints)
@@ -318,6 +323,19 @@ def _unify_dims(left: Dim, right: Dim) -> Dim | None:
     if same(left, right) is False:
         return None
     return left if isinstance(left, int) else right
+
+
+def _conflicts(left: Type, right: Type) -> list[str]:
+    """The sizes of two tensors of one rank that cannot be equal."""
+    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
+        return []
+    if len(left.shape) != len(right.shape):
+        return []
+    return [
+        f"dimension {axis} conflicts: {a} does not match {b}."
+        for axis, (a, b) in enumerate(zip(left.shape, right.shape, strict=True))
+        if _unify_dims(a, b) is None
+    ]
 
 
 def _hint(left: Type, right: Type) -> str | None:

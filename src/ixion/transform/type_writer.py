@@ -15,6 +15,7 @@ from ixion.ir import (
     FuncType,
     GlobalVar,
     If,
+    IncompleteType,
     Let,
     Match,
     Op,
@@ -30,11 +31,12 @@ from ixion.ir import (
     TupleGetItem,
     TupleType,
     Type,
+    TypeCall,
     Var,
 )
 from ixion.ir.visitor import children
 from ixion.transform.type_inferencer import TypeInferencer, place_of, written_type
-from ixion.transform.type_solver import TypeSolver
+from ixion.transform.type_solver import TypeSolver, parts_of
 
 __all__ = ["TypeWriter", "is_known_type", "keep_type", "write_type"]
 
@@ -97,7 +99,7 @@ class TypeWriter:
 
     def _complete(self, expr: Expr, kind: Type) -> Type:
         kind = self._solver.resolve(kind)
-        if not self._solver.is_complete(kind):
+        if self._undetermined(kind):
             raise TypeInferenceError(
                 "The type inference pass was unable to infer a type for this expression.",
                 where=place_of(expr),
@@ -105,6 +107,14 @@ class TypeWriter:
                 hint="an operator call or variable here is under constrained: annotate it",
             )
         return kind
+
+    def _undetermined(self, kind: Type) -> bool:
+        """Whether a part has no type. What a data type is applied to may stay open, as in Relay:
+        an empty list is a list of anything.
+        """
+        if self._solver.is_complete(kind) or isinstance(kind, TypeCall):
+            return False
+        return isinstance(kind, IncompleteType) or any(map(self._undetermined, parts_of(kind)))
 
     def _all(self, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
         new = self._new

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir.pattern_typing import set_type_inference
 from ixion.transform import (
     FunctionPass,
-    InferType,
     ModulePass,
     Pass,
     PassContext,

@@ -28,7 +28,7 @@ from ixion.compat.tvm.relay import (
     type_functor,
 )
 from ixion.compat.tvm.relay.build_module import create_executor
-from ixion.compat.tvm.relay.op import image, nn
+from ixion.compat.tvm.relay.op import image, nn, vision
 from ixion.compat.tvm.relay.param_dict import load_param_dict, save_param_dict
 from ixion.compat.tvm.relay.parser import SpanCheck, fromtext, parse, parse_expr
 from ixion.compat.tvm.relay.prelude import Prelude
@@ -94,11 +94,12 @@ __all__ = [
     "ExprVisitor", "FuncType", "Function", "GlobalTypeVar", "GlobalVar", "If", "IncompleteType",
     "Let", "Match", "Pattern", "PatternConstructor", "PatternTuple", "PatternVar",
     "PatternWildcard", "Prelude", "RefCreate", "RefRead", "RefType", "RefWrite", "ScopeBuilder",
-    "SequentialSpan", "ShapeVar", "SourceName", "Span", "SpanCheck", "TensorType", "Tuple", "TupleGetItem",
-    "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeData", "TypeFunctor", "TypeKind",
-    "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "adt", "analysis", "astext",
-    "backend", "base", "bind", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "fromtext",
-    "function", "image", "load_param_dict", "loops", "nn", "op", "param_dict", "parse", "parse_expr",
-    "parser", "prelude", "pretty_print", "save_param_dict", "scalar_type", "scope_builder",
-    "testing", "transform", "ty", "type_functor", "var",
+    "SequentialSpan", "ShapeVar", "SourceName", "Span", "SpanCheck", "TensorType", "Tuple",
+    "TupleGetItem", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeData", "TypeFunctor",
+    "TypeKind", "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "adt", "analysis",
+    "astext", "backend", "base", "bind", "build_module", "const", "create_executor",
+    "dataflow_pattern", "expr", "expr_functor", "fromtext", "function", "image", "load_param_dict",
+    "loops", "nn", "op", "param_dict", "parse", "parse_expr", "parser", "prelude", "pretty_print",
+    "save_param_dict", "scalar_type", "scope_builder", "testing", "transform", "ty", "type_functor",
+    "var", "vision",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir import (
     Diagnostic,
     DiagnosticContext,
@@ -16,7 +17,7 @@ from ixion.ir import (
     post_order_visit,
 )
 from ixion.ir import parser as _parser
-from ixion.transform import InferType, Pass, PassContext, module_pass
+from ixion.transform import Pass, PassContext, module_pass
 
 
 def parse(

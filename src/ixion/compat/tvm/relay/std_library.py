@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from importlib import resources
 
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir import IRModule
 from ixion.ir.parser import parse
-from ixion.transform import InferType
 
 
 @functools.cache

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.compat.tvm.relay.parser import parse
 from ixion.ir import Expr, IRModule, Type
 from ixion.transform import (
     FunctionPass,
-    InferType,
     ModulePass,
     Pass,
     PassContext,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 
-class ADT(tuple[Any, ...]):
+class ADT(tuple[Any, ...]):  # noqa: SLOT001 - a tuple's subclass can have no named slot
     """A constructor's fields with its tag; a tuple has the tag 0."""
 
     tag: int

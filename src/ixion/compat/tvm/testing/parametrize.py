@@ -52,7 +52,7 @@ def parameters(*value_sets: Sequence[Any], ids: Iterable[str] | None = None) -> 
 
 
 def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
-    """pytest's fixture; with ``cache_return_value`` it is made once for a module."""
+    """Pytest's fixture; with ``cache_return_value`` it is made once for a module."""
     mark = pytest.fixture(scope="module" if cache_return_value else "function")
     return mark if func is None else mark(func)
 

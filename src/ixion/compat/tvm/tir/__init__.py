@@ -13,15 +13,18 @@ from ixion.compat.tvm.tir.expr import (
     Var,
     const,
 )
+from ixion.compat.tvm.tir.layout import BijectiveLayout, bijective_layout
 
 __all__ = [
     "Any",
+    "BijectiveLayout",
     "FloatImm",
     "IntImm",
     "PrimExpr",
     "SizeVar",
     "StringImm",
     "Var",
+    "bijective_layout",
     "const",
     "expr",
 ]

@@ -15,6 +15,7 @@ from ixion.compat.tvm.relay.backend.values import (
     to_foreign,
     to_own,
 )
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir import (
     Constant,
     Expr,
@@ -25,7 +26,6 @@ from ixion.ir import (
     TupleWrapper,
     const,
 )
-from ixion.transform import InferType
 
 Result = Callable[..., Any]
 
@@ -59,9 +59,10 @@ class Executor:
         constructors = as_adt if self.kind == "vm" else ConstructorValue
 
         def call(*args: Any, **named: Any) -> Any:
+            given = _in_order(function, args, named)
             values = [
                 to_own(arg, param.type_annotation, module)
-                for arg, param in zip(_in_order(function, args, named), function.params, strict=True)
+                for arg, param in zip(given, function.params, strict=True)
             ]
             try:
                 found = run(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.compat.tvm.relay.prelude import Prelude
 from ixion.compat.tvm.relay.testing import (
     dcgan,
@@ -27,7 +28,6 @@ from ixion.compat.tvm.relay.testing.init import create_workload
 from ixion.compat.tvm.relay.testing.nat import count, make_nat_expr, make_nat_value
 from ixion.compat.tvm.testing import enabled_targets
 from ixion.ir import Call, Expr, Function, IRModule, Op, TensorType, Tuple, const, post_order_visit
-from ixion.transform import InferType
 
 
 def run_opt_pass(expr: Expr, opt_pass: Any, import_prelude: bool = False) -> Expr:
@@ -66,7 +66,7 @@ def count_ops(expr: Expr) -> dict[str, int]:
 
 __all__ = [
     "Prelude", "TensorType", "Tuple", "check_grad", "count", "count_ops", "create_workload",
-    "dcgan", "densenet", "dqn", "enabled_targets",
-    "inception_v3", "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "rand", "resnet",
+    "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3", "init", "layers", "lstm",
+    "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "rand", "resnet",
     "run_infer_type", "run_opt_pass", "squeezenet", "synthetic", "temp_op_attr", "vgg",
 ]  # fmt: skip

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ixion.compat.tvm.relay.build_module import create_executor
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir import Function, IRModule
-from ixion.transform import InferType
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ixion.compat.tvm.nd import NDArray, array
+from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir import Function, IRModule, TensorType
-from ixion.transform import InferType
 
 
 class Initializer:
