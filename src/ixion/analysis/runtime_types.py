@@ -108,8 +108,7 @@ def check_binding(var: Var, value: Any) -> None:
     if kind.shape == value.shape:
         return
     fits = len(kind.shape) == value.ndim and not any(
-        dims.same(want, have) is False
-        for want, have in zip(kind.shape, value.shape, strict=True)
+        dims.same(want, have) is False for want, have in zip(kind.shape, value.shape, strict=True)
     )
     if not fits:
         raise InputError(

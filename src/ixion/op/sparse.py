@@ -60,9 +60,7 @@ def _vector_length(args: InferArgs, position: int) -> int:
     """Known length of a vector argument; raises TypeInferenceError."""
     shape = args.tensor(position).shape
     if len(shape) != 1 or not isinstance(shape[0], int):
-        args.fail(
-            f"argument {position} must be a vector of known length", found=shape_text(shape)
-        )
+        args.fail(f"argument {position} must be a vector of known length", found=shape_text(shape))
     return shape[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ixion.compat.tvm.relay import tensor_array
+from ixion.compat.tvm.relay.static_tensor_array import StaticTensorArrayOps, static_name
 from ixion.compat.tvm.relay.std_library import import_from_std
 from ixion.ir import Constructor, GlobalTypeVar, GlobalVar, IRModule
 from ixion.ir.parser import parse
@@ -56,6 +57,35 @@ class Prelude:
         """A constructor of the dynamic tensor type of one element type."""
         return self.get_ctor(self.get_type("tensor_t", dtype).name_hint, canonical, dtype)
 
+    def get_name_static(
+        self, canonical: str, dtype: str, shape: Any, batch_dim: int | None = None
+    ) -> str:
+        """The name of a tensor array function or type for one shape."""
+        return static_name(canonical, dtype, shape, batch_dim)
+
+    def get_global_var_static(
+        self, canonical: str, dtype: str, shape: Any, batch_dim: int | None = None
+    ) -> GlobalVar:
+        """The variable of a tensor array function for one shape."""
+        return self.mod.get_global_var(static_name(canonical, dtype, shape, batch_dim))
+
+    def get_type_static(self, canonical: str, dtype: str, shape: Any) -> GlobalTypeVar:
+        """The name variable of a tensor array type for one shape."""
+        return self.mod.get_global_type_var(static_name(canonical, dtype, shape))
+
+    def get_ctor_static(self, ty_name: str, name: str, dtype: str, shape: Any) -> Constructor:
+        """A constructor of a tensor array type for one shape; ValueError where there is none."""
+        header = static_name(ty_name, dtype, shape)
+        wanted = static_name(name, dtype, shape)
+        for constructor in self.mod.get_type(header)[1:]:
+            if constructor.name_hint == wanted:
+                return constructor  # type: ignore[no-any-return]
+        raise ValueError(f"the type {header} has no constructor {wanted}")
+
+    def get_tensor_ctor_static(self, name: str, dtype: str, shape: Any) -> Constructor:
+        """A constructor of the tensor type for one shape."""
+        return self.get_ctor_static("tensor_t", name, dtype, shape)
+
     def load_prelude(self) -> None:
         """Define everything that the module lacks."""
         if "id" not in self.mod:
@@ -97,4 +127,4 @@ class TensorArrayOps:
         """Nothing is left to do."""
 
 
-__all__ = ["Prelude", "TensorArrayOps"]
+__all__ = ["Prelude", "StaticTensorArrayOps", "TensorArrayOps"]

@@ -6,6 +6,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 RANKS = range(7)
+# The rows of %t from %lower up to %upper.
+ROWS = (
+    "dyn.strided_slice(%t, reshape(%lower, newshape=[1]), reshape(%upper, newshape=[1]), "
+    'ones(shape=[1], dtype="int32"))'
+)
 
 
 def _type(rank: int, dtype: str) -> str:
@@ -27,6 +32,7 @@ def definitions(dtype: str) -> str:
     joined = _cases(
         f"({ctor}(%a), {ctor}(%b)) => {ctor}(concatenate((%a, %b)))" for ctor in ranked[1:]
     )
+    taken = _cases(f"{ctor}(%t) => {ctor}({ROWS})" for ctor in ranked[1:])
     unstacked = "".join(_unstack(n, dtype) for n in RANKS[1:])
     return f"""
 type {name} {{
@@ -45,6 +51,13 @@ def @tensor_expand_dims_{dtype}(%x: {name}[]) -> {name}[] {{
 def @tensor_concatenate_{dtype}(%x: {name}[], %y: {name}[]) -> {name}[] {{
   match? ((%x, %y)) {{
     {joined}
+  }}
+}}
+
+// Entries from %lower up to %upper along the first dimension.
+def @tensor_take_{dtype}(%x: {name}[], %lower: int32, %upper: int32) -> {name}[] {{
+  match? (%x) {{
+    {taken}
   }}
 }}
 
@@ -77,7 +90,68 @@ def @tensor_array_concat_{dtype}(%array: List[{name}[]]) -> {name}[] {{
 def @tensor_array_stack_{dtype}(%array: List[{name}[]]) -> {name}[] {{
   @tensor_array_concat_{dtype}(@map(@tensor_expand_dims_{dtype}, %array))
 }}
-{unstacked}"""
+{unstacked}{_moved(name, dtype)}"""
+
+
+def _moved(name: str, dtype: str) -> str:
+    """Functions that pick entries of a list by index, or write several."""
+    scatter, split, gather = (f"@tensor_array_{w}_{dtype}" for w in ("scatter", "split", "gather"))
+    array, indices = f"List[{name}[]]", "Tensor[(?), int32]"
+    count = 'take(shape_of({}, dtype="int32"), 0, axis=0)'
+    return f"""
+// The list with each of %values written at its index.
+def {scatter}(%array: {array}, %indices: {indices}, %values: {array}) -> {array} {{
+  {scatter}_from(%array, 0, {count.format("%indices")}, %indices, %values)
+}}
+
+def {scatter}_from(
+  %array: {array}, %i: int32, %end: int32, %indices: {indices}, %values: {array}
+) -> {array} {{
+  if (%i == %end) {{
+    %array
+  }} else {{
+    {scatter}_from(
+      @update(%array, take(%indices, %i), @nth(%values, %i)), %i + 1, %end, %indices, %values
+    )
+  }}
+}}
+
+// The list with successive parts of %value, of the given lengths, in its first entries.
+def {split}(%array: {array}, %value: {name}[], %lengths: {indices}) -> {array} {{
+  {split}_from(%array, %value, 0, 0, {count.format("%lengths")}, %lengths)
+}}
+
+def {split}_from(
+  %array: {array}, %value: {name}[], %at: int32, %i: int32, %end: int32, %lengths: {indices}
+) -> {array} {{
+  if (%i == %end) {{
+    %array
+  }} else {{
+    let %next = %at + take(%lengths, %i);
+    {split}_from(
+      @update(%array, %i, @tensor_take_{dtype}(%value, %at, %next)),
+      %value, %next, %i + 1, %end, %lengths
+    )
+  }}
+}}
+
+// The entries at the indices, joined along a new first dimension.
+def {gather}(%array: {array}, %indices: {indices}) -> {name}[] {{
+  @tensor_array_stack_{dtype}(
+    {gather}_from(%array, 0, {count.format("%indices")}, %indices)
+  )
+}}
+
+def {gather}_from(
+  %array: {array}, %i: int32, %end: int32, %indices: {indices}
+) -> {array} {{
+  if (%i == %end) {{
+    Nil
+  }} else {{
+    Cons(@nth(%array, take(%indices, %i)), {gather}_from(%array, %i + 1, %end, %indices))
+  }}
+}}
+"""
 
 
 def _unstack(rank: int, dtype: str) -> str:
