@@ -15,7 +15,7 @@ import numpy as np
 from ixion.base import dim as dims
 from ixion.base.dtype import from_numpy
 from ixion.base.errors import InputError, TypeInferenceError
-from ixion.ir import Call, Op, TensorType, TupleType, Type, Var
+from ixion.ir import Call, Expr, Op, TensorType, TupleType, Type, Var
 from ixion.ir.op import get_attr_map
 from ixion.op.define import VALUE_LIMIT, InferArgs, Inferred
 
@@ -41,7 +41,7 @@ def concrete_type(call: Call, args: Sequence[Any], attrs: Any = None) -> Type:
     or contradict the type that inference gave.
     """
     declared: Type = call.checked_type
-    if is_static_type(declared) and all(is_static_type(arg.checked_type) for arg in call.args):
+    if is_static_type(declared) and all(map(_was_known, call.args)):
         return declared
     op = call.op
     assert isinstance(op, Op)
@@ -68,6 +68,12 @@ def concrete_type(call: Call, args: Sequence[Any], attrs: Any = None) -> Type:
             found=found,
         )  # fmt: skip
     return found
+
+
+def _was_known(arg: Expr) -> bool:
+    """Whether inference knew every size; an argument without a type is a pass's own constant."""
+    kind = getattr(arg, "_checked_type", None)
+    return kind is None or is_static_type(kind)
 
 
 def _result(found: Type | Inferred | None) -> Type | None:

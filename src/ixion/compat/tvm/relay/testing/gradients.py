@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ixion.compat.tvm.relay.build_module import create_executor
 from ixion.compat.tvm.relay.infer_type import InferType
 from ixion.ir import Function, IRModule
+from ixion.op.typed import dtype_of, shape_of
 
 Array = npt.NDArray[Any]
 
@@ -34,12 +35,12 @@ def check_grad(
     ``inputs`` are random of standard deviation ``scale`` (10 * eps) if not given; the gradients by
     ``test_inputs``, which are some of them, are looked at.
     """
-    from ixion.compat.tvm.relay.transform import gradient
+    from ixion.compat.tvm.relay import transform
 
     forward = _typed(func)
     values = list(inputs) if inputs is not None else _random(forward, scale or 10 * eps, mean)
     run = create_executor(executor_kind).evaluate(forward)
-    back = create_executor(executor_kind).evaluate(_typed(gradient(forward, mode=mode)))
+    back = create_executor(executor_kind).evaluate(_typed(transform.gradient(forward, mode=mode)))
     found = back(*values)[1]
     tested = values if test_inputs is None else test_inputs
     assert tested, "no input to test"
@@ -55,10 +56,9 @@ def _typed(func: Function) -> Function:
 
 def _random(func: Function, scale: float, mean: float) -> list[Array]:
     rng = np.random.default_rng(0)
-    kinds = [param.checked_type for param in func.params]
     return [
-        np.asarray(mean + scale * rng.standard_normal(kind.concrete_shape)).astype(kind.dtype)
-        for kind in kinds
+        np.asarray(mean + scale * rng.standard_normal(shape_of(param))).astype(dtype_of(param))
+        for param in func.params
     ]
 
 

@@ -16,7 +16,7 @@ def batch_matmul(
     """Products of two stacks of matrices, (batch, m, k) by (batch, n, k) by default."""
     left = np.swapaxes(x, -1, -2) if trans_x else x
     right = np.swapaxes(y, -1, -2) if trans_y else y
-    return np.matmul(left, right, dtype=out_dtype or np.result_type(x, y))
+    return np.asarray(np.matmul(left, right, dtype=out_dtype or np.result_type(x, y)))
 
 
 def dense(
@@ -27,4 +27,4 @@ def dense(
     product = np.matmul(x, y.T, dtype=out_dtype or np.result_type(x, y))
     if use_bias and bias is not None:
         product = product + bias
-    return np.maximum(product, 0) if use_relu else product
+    return np.asarray(np.maximum(product, 0) if use_relu else product)

@@ -26,10 +26,10 @@ def _places(size: int, target: int, mode: str) -> Array:
 def _cubic(t: Array, alpha: float) -> list[Array]:
     # Keys' kernel at distances 1 + t, t, 1 - t and 2 - t.
     def inner(x: Array) -> Array:
-        return (alpha + 2) * x**3 - (alpha + 3) * x**2 + 1
+        return np.asarray((alpha + 2) * x**3 - (alpha + 3) * x**2 + 1)
 
     def outer(x: Array) -> Array:
-        return alpha * (x**3 - 5 * x**2 + 8 * x - 4)
+        return np.asarray(alpha * (x**3 - 5 * x**2 + 8 * x - 4))
 
     return [outer(1 + t), inner(t), inner(1 - t), outer(2 - t)]
 
