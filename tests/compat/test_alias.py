@@ -21,9 +21,10 @@ def run(*arguments):
     )
 
 
-def test_programs_written_for_tvm():
+@pytest.mark.parametrize("program", ["check_tvm.py", "check_executors.py"])
+def test_programs_written_for_tvm(program):
     done = run("tvm", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null",
-               "--noconftest", PROGRAMS / "check_tvm.py")  # fmt: skip
+               "--noconftest", PROGRAMS / program)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
 

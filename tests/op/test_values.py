@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 import ixion.op  # noqa: F401 - fills the registry
+from ixion.analysis import evaluate
 from ixion.base.dim import Any as AnyDim
 from ixion.base.dim import SymVar
 from ixion.base.errors import TypeInferenceError
+from ixion.ir import IRModule, structural_equal, var
 from ixion.ir.op import Op
 from ixion.ir.types import TensorType, TupleType
+from ixion.op import strided_slice
 from ixion.op.define import InferArgs, Inferred
+from ixion.transform import InferType
 
 N, S = SymVar("n"), SymVar("s")
 
@@ -108,6 +112,36 @@ def test_unknown_values_leave_unknown_dims() -> None:
     out = infer("dyn.reshape", [TensorType((N, 4)), vector(3)], newshape=())
     assert out.type == TensorType((AnyDim(),) * 3)
     assert infer("dyn.broadcast_to", [TensorType((1,)), vector(2)]).type.shape == (AnyDim(),) * 2
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis", "expected"),
+    [
+        (((AnyDim(), 3), (AnyDim(), AnyDim())), 0, (AnyDim(), 3)),
+        (((AnyDim(), 3), (AnyDim(), AnyDim())), 1, (AnyDim(), AnyDim())),
+        (((1, 3), (1, AnyDim())), 0, (2, AnyDim())),
+        (((1, 3), (1, AnyDim())), 1, (1, AnyDim())),
+        (((N, 3), (N, 3)), 0, (2 * N, 3)),
+    ],
+)
+def test_unknown_sizes_of_what_is_joined(shapes: Any, axis: int, expected: Any) -> None:
+    parts = TupleType([TensorType(s, "float32") for s in shapes])
+    found = infer("concatenate", [parts], axis=axis)
+    assert structural_equal(found.type, TensorType(expected, "float32"))
+
+
+@pytest.mark.parametrize("strides", [None, (2,), (1, 1, -1)])
+def test_slice_whose_bounds_are_expressions(strides: Any) -> None:
+    x = var("x", shape=(3, 4, 5))
+    begin, end = (var(name, shape=(3,), dtype="int64") for name in ("begin", "end"))
+    module = InferType()(IRModule.from_expr(strided_slice(x, begin, end, strides)))
+    assert structural_equal(module["main"].ret_type, TensorType((AnyDim(),) * 3))
+    data = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    backwards = strides is not None and len(strides) == 3
+    first, last = ints(0, 1, 4 if backwards else 0), ints(3, 3, 1 if backwards else 4)
+    steps = (*(strides or ()), 1, 1, 1)[:3]
+    wanted = data[tuple(slice(*each) for each in zip(first, last, steps, strict=True))]
+    assert np.array_equal(evaluate(module, [data, first, last]), wanted)
 
 
 def test_convolution_of_a_symbolic_image() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ixion import op
+from ixion.analysis import evaluate
 from ixion.base.errors import TypeInferenceError
 from ixion.ir import (
     Call,
@@ -31,6 +32,7 @@ from ixion.ir import (
     TypeVar,
     Var,
     const,
+    parse,
     scalar_type,
     var,
 )
@@ -213,6 +215,19 @@ def test_mismatch_says_what_differs():
         expr_type(wrong)
 
 
+def test_mismatch_inside_a_function_type():
+    x, y = var("x", shape=(2, 1)), var("x", shape=(1, 1))
+    taken = Var("f", FuncType([x.type_annotation], I32))
+    wrong = Call(Function([taken], const(1)), [Function([y], const(1))])
+    with pytest.raises(TypeInferenceError) as error:
+        expr_type(wrong)
+    assert error.value.message == (
+        "The Relay type checker is unable to show the following types match:\n"
+        "  Tensor[(2, 1), float32]\n  Tensor[(1, 1), float32]\n"
+        "In particular:\n  dimension 0 conflicts: 2 does not match 1."
+    )
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_wrong_number_of_arguments(count):
     x = var("x", "float32")
@@ -239,6 +254,17 @@ def test_a_variable_nothing_constrains():
     x = Var("x")
     with pytest.raises(TypeInferenceError, match="unable to infer"):
         InferType()(IRModule.from_expr(Function([x], x)))
+
+
+def test_an_empty_list_is_a_list_of_anything():
+    text = """#[version = "0.0.5"]
+type List[A] { Cons(A, List[A]), Nil }
+def @main() { let %x = Nil; (Cons(%x, Nil), 1) }
+"""
+    mod = InferType()(parse(text))
+    found = mod["main"].ret_type
+    assert str(found) == "(List[List[_]], int32)"
+    assert evaluate(mod)[0].fields[0].constructor.name_hint == "Nil"
 
 
 def test_a_type_cannot_contain_itself():

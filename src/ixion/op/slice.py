@@ -310,8 +310,13 @@ def _dyn_samples(draw: Draw) -> Sample:
     dims_ = shape(draw, 1, 3)
     begin = [draw.integer(-4, 4) for _ in dims_]
     end = [draw.integer(-4, 6) for _ in dims_]
-    step = [choice(draw, (1, 2, -1)) for _ in dims_]
-    return Sample((array(draw, dims_), *(np.array(v, np.int64) for v in (begin, end, step))))
+    step = [choice(draw, (1, 2, -1)) for _ in dims_[: draw.integer(1, len(dims_))]]
+    attrs: dict[str, Any] = {}
+    if draw.integer(0, 3) == 0:
+        attrs["slice_mode"] = "size"
+        begin, end = [0 for _ in dims_], [choice(draw, (-1, 1, 2)) for _ in dims_]
+    lists = (np.array(v, np.int64) for v in (begin, end, step))
+    return Sample((array(draw, dims_), *lists), attrs)
 
 
 define(

@@ -50,7 +50,7 @@ def SpanCheck() -> Pass:
         diagnostics = DiagnosticContext(module)
 
         def look(node: Expr) -> None:
-            if node.span is None and not isinstance(node, (Var, Op, Function)):
+            if not isinstance(node, (Var, Op, Function)) and node.span is None:
                 diagnostics.emit(Diagnostic.error(None, f"a {type(node).__name__} has no span"))
 
         for _, function in module.functions_items():

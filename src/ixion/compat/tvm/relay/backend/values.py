@@ -23,7 +23,8 @@ class ConstructorValue:
         self.constructor = constructor
 
     def __repr__(self) -> str:
-        return f"{self.constructor.name_hint}{self.fields}"
+        # Fields may nest as deep as a list is long.
+        return f"{self.constructor.name_hint} with {len(self.fields)} field(s)"
 
 
 class RefValue:
