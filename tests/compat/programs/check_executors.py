@@ -250,6 +250,58 @@ def test_blocked_convolution():
     tvm.testing.assert_allclose(found[:, 0].transpose(0, 3, 1, 2), wanted, rtol=1e-5)
 
 
+def program_of_two():
+    module = tvm.IRModule()
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    module["twice"] = relay.Function([x], relay.nn.relu(x + x))
+    module["main"] = relay.Function([y], module.get_global_var("twice")(y) * relay.const(3.0))
+    return module
+
+
+def test_a_program_is_kept_and_loaded():
+    made = relay.vm.compile(program_of_two())
+    assert made.globals == ["main", "twice"]
+    assert made.primitive_ops == ["vm_mod_fused_multiply", "vm_mod_fused_add_nn_relu"]
+    assert "main(y):" in made.bytecode
+    assert "twice(x):" in made.bytecode
+    code, library = made.save()
+    folder = tvm.contrib.utils.tempdir()
+    library.export_library(folder.relpath("lib.so"))
+    assert folder.listdir() == ["lib.so"]
+    loaded = tvm.runtime.load_module(folder / "lib.so")
+    machine = tvm.runtime.vm.VirtualMachine(
+        tvm.runtime.vm.Executable.load_exec(code, loaded), tvm.cpu()
+    )
+    value = np.array([-1, 2], "float32")
+    tvm.testing.assert_allclose(machine.run(value).numpy(), [0, 12])
+    tvm.testing.assert_allclose(machine.invoke("twice", x=value).numpy(), [0, 4])
+    machine.set_input("main", value)
+    tvm.testing.assert_allclose(machine.run().numpy(), [0, 12])
+    with pytest.raises(tvm.TVMError, match="no function thrice"):
+        machine.invoke("thrice")
+    folder.remove()
+    assert not folder.path.exists()
+
+
+def test_code_and_library_belong_together(tmp_path):
+    load = tvm.runtime.vm.Executable.load_exec
+    code, library = relay.vm.compile(program_of_two()).save()
+    for damaged in (code[:-1], code.replace(b"relu", b"tanh"), b""):
+        with pytest.raises(ValueError, match="not that of the library"):
+            load(damaged, library)
+    (tmp_path / "other").write_bytes(b"\x7fELF and more")
+    for path in (tmp_path / "other", tmp_path / "none"):
+        with pytest.raises(ValueError, match="library"):
+            tvm.runtime.load_module(path)
+
+
+def test_params_become_constants():
+    w, x = relay.var("w", shape=(2,)), relay.var("x", shape=(2,))
+    made = relay.vm.compile(relay.Function([x, w], x * w), params={"w": np.full(2, 4, "float32")})
+    found = tvm.runtime.vm.VirtualMachine(made, tvm.cpu()).run(np.array([1, 2], "float32"))
+    tvm.testing.assert_allclose(found.numpy(), [4, 8])
+
+
 # What tests are written with.
 
 sizes, total = tvm.testing.parameters(((1, 2), 3), ((4, 5), 9))

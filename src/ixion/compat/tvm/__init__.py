@@ -8,6 +8,7 @@ _protocol.install()
 
 from ixion.compat.tvm import (  # noqa: E402  # noqa: E402
     _ffi,
+    contrib,
     error,
     ir,
     nd,
@@ -34,6 +35,7 @@ __all__ = [
     "Object",
     "TVMError",
     "_ffi",
+    "contrib",
     "cpu",
     "device",
     "error",

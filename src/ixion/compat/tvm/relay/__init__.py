@@ -26,6 +26,7 @@ from ixion.compat.tvm.relay import (
     transform,
     ty,
     type_functor,
+    vm,
 )
 from ixion.compat.tvm.relay.build_module import create_executor
 from ixion.compat.tvm.relay.op import image, nn, vision
@@ -101,5 +102,5 @@ __all__ = [
     "dataflow_pattern", "expr", "expr_functor", "fromtext", "function", "image", "load_param_dict",
     "loops", "nn", "op", "param_dict", "parse", "parse_expr", "parser", "prelude", "pretty_print",
     "save_param_dict", "scalar_type", "scope_builder", "testing", "transform", "ty", "type_functor",
-    "var", "vision",
+    "var", "vision", "vm",
 ]  # fmt: skip

@@ -9,21 +9,8 @@ from ixion.base.errors import InputError, did_you_mean
 from ixion.compat.tvm.nd import Device, cpu
 from ixion.compat.tvm.relay.backend.execution import KINDS
 from ixion.compat.tvm.relay.backend.interpreter import Executor
-from ixion.ir import Constant, Function, IRModule, bind
-
-
-def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
-    """``func`` with the named parameters replaced by constants.
-
-    Names that no parameter has are ignored; InputError where two parameters share one of the names.
-    """
-    named: dict[Any, Constant] = {}
-    for param in func.params:
-        if param.name_hint in params:
-            if any(param.name_hint == other.name_hint for other in named):
-                raise InputError(f"Multiple args in the function have name {param.name_hint}")
-            named[param] = Constant(params[param.name_hint])
-    return bind(func, named)  # type: ignore[return-value]
+from ixion.compat.tvm.relay.parameters import bind_params_by_name
+from ixion.ir import IRModule
 
 
 def create_executor(

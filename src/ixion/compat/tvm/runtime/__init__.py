@@ -9,6 +9,7 @@ from ixion.compat.tvm import nd
 from ixion.compat.tvm import nd as ndarray
 from ixion.compat.tvm.nd import Device, NDArray
 from ixion.compat.tvm.runtime import container
+from ixion.compat.tvm.runtime.module import Module, load_module
 from ixion.ir import Node as Object
 from ixion.ir import as_value, load_json, save_json
 
@@ -45,6 +46,7 @@ def const(value: Any, dtype: str = "int32", span: Any = None) -> Any:
 __all__ = [
     "DataType",
     "Device",
+    "Module",
     "NDArray",
     "Object",
     "String",
@@ -52,6 +54,7 @@ __all__ = [
     "container",
     "convert",
     "load_json",
+    "load_module",
     "nd",
     "ndarray",
     "save_json",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ixion.compat.tvm.relay.backend import execution, interpreter, te_compiler, values
+from ixion.compat.tvm.relay.backend import execution, interpreter, te_compiler, values, vm
 
-__all__ = ["execution", "interpreter", "te_compiler", "values"]
+__all__ = ["execution", "interpreter", "te_compiler", "values", "vm"]
