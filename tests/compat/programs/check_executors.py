@@ -5,6 +5,7 @@ import pytest
 import tvm
 import tvm.testing
 from tvm import relay
+from tvm.contrib.utils import tempdir
 from tvm.ir.diagnostics import override_renderer
 from tvm.relay.backend.interpreter import ConstructorValue, RefValue
 from tvm.relay.loops import while_loop
@@ -265,7 +266,7 @@ def test_a_program_is_kept_and_loaded():
     assert "main(y):" in made.bytecode
     assert "twice(x):" in made.bytecode
     code, library = made.save()
-    folder = tvm.contrib.utils.tempdir()
+    folder = tempdir()
     library.export_library(folder.relpath("lib.so"))
     assert folder.listdir() == ["lib.so"]
     loaded = tvm.runtime.load_module(folder / "lib.so")

@@ -1,4 +1,4 @@
-"""``tvm.contrib.utils``: directories for a while."""
+"""Directories for a while: ``tvm.contrib.utils``."""
 
 from __future__ import annotations
 
