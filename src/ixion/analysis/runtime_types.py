@@ -37,8 +37,8 @@ def is_static_type(kind: Type | None) -> bool:
 def concrete_type(call: Call, args: Sequence[Any], attrs: Any = None) -> Type:
     """The result type of an operator call on these values, as exact as the relation can say it.
 
-    ``attrs`` take the place of the call's. Sizes that depend on data stay unknown. Raises InputError where the values do not fit together
-    or contradict the type that inference gave.
+    ``attrs`` take the place of the call's. Sizes that depend on data stay unknown. Raises
+    InputError where the values do not fit together or contradict the type that inference gave.
     """
     declared: Type = call.checked_type
     if is_static_type(declared) and all(map(_was_known, call.args)):
