@@ -114,14 +114,13 @@ class Parts:
             where = {self.b: b, outer: o, inner: at, self.count: wrap(real or 0)}
             if count not in made:
                 ranges = self._start_ranges(inner, count)
-                along = inner + self.lane
+                along = inner if count is self.count else inner + self.lane
                 # Keys come as (depth, key), values as (key, position).
                 pair = (along, outer) if call is self.calls.scores and inner is self.k else (
                     outer, along
                 )  # fmt: skip
                 element = self._operand(call, i, pair, ranges)
-                limit = wrap(count) if count is not None else None
-                made[count] = Vectorizer(self.lane, self.lanes, ranges, limit).expr(element)
+                made[count] = self._widened(element, inner, count, ranges)
             return substitute(made[count], where)
 
         return vector
@@ -130,16 +129,27 @@ class Parts:
         return {self.n: self.keys, self.k: self.depth, self.d: self.width}[inner]
 
     def _start_ranges(self, inner: Var, count: Extent | None) -> dict[Var, tuple[int, Extent]]:
-        """Ranges where vectors along ``inner`` start at it."""
+        """Ranges where vectors along ``inner`` start at it.
+
+        Where lanes are counted at run time, ``inner`` is the position of any that counts.
+        """
         ranges, extent = self._ranges(count), self._extent(inner)
-        self.access.limits.pop(self.lane, None)
-        if isinstance(count, Expr):  # lanes past the end are never loaded
-            self.access.limits[self.lane] = (inner, extent)
-        elif isinstance(extent, int):
+        if isinstance(count, Expr):
+            return ranges
+        if isinstance(extent, int):
             ranges[inner] = (0, max(0, extent - (count or self.lanes)))
         else:  # where a vector fits at all
             ranges[inner] = (0, as_extent(extent - (count or self.lanes)))
         return ranges
+
+    def _widened(
+        self, element: Expr, inner: Var, count: Extent | None, ranges: dict[Var, tuple[int, Extent]]
+    ) -> Expr:
+        """The vector of elements from ``inner`` on."""
+        if isinstance(count, Expr):
+            element = substitute(element, {inner: inner + self.lane})
+        limit = wrap(count) if count is not None else None
+        return Vectorizer(self.lane, self.lanes, ranges, limit).expr(element)
 
     def _score(self, b: Expr, m: Expr, at: Expr, raw: Expr, tail: Extent | None) -> Expr:
         """What the softmax sees of a vector of raw scores."""
@@ -155,7 +165,7 @@ class Parts:
         scores, softmax = self.made[id(self.calls.scores)], self.calls.softmax
         source = self.made[id(softmax.args[0])]
         ranges = self._start_ranges(self.n, tail)
-        key = self.n + self.lane
+        key = self.n if tail is self.count else self.n + self.lane
         flat = simplify((self.b * self.rows + self.m) * self.keys + key, ranges)
 
         def given(index: tuple[Expr, ...]) -> Expr:
@@ -165,8 +175,7 @@ class Parts:
         self.access.given[scores] = given
         index = _unflatten(self.b, self.m, key, _shape(source))
         element = self.access.element(source, index, ranges)
-        limit = wrap(tail) if tail is not None else None
-        return Vectorizer(self.lane, self.lanes, ranges, limit).expr(element), marker
+        return self._widened(element, self.n, tail, ranges), marker
 
     def _placement(self, final: Tensor) -> Any:
         """Where result (head, row, position) goes in the kernel's output."""
