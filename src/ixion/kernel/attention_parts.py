@@ -7,6 +7,7 @@ turn into strides.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any, NamedTuple
 
 from ixion.ir import Call
@@ -46,6 +47,35 @@ class Sizes(NamedTuple):
     width: int
 
 
+class Head:
+    """The number of a head in terms of variables with ``ranges``; ``at`` gives these.
+
+    Of heads in batches of a size known at run time, each has a variable of its own: what a
+    reshape joins and another takes apart then is the variable again.
+    """
+
+    def __init__(self, heads: Extent) -> None:
+        self.each = 1 if isinstance(heads, int) else _factor(heads)
+        self.batch, self.within = Var("b"), Var("within")
+        self.ranges: dict[Var, tuple[int, Extent]] = {self.batch: (0, top(heads))}
+        self.index: Expr = self.batch
+        if self.each > 1:
+            batches = as_extent(heads // self.each)
+            self.ranges = {self.batch: (0, top(batches)), self.within: (0, self.each - 1)}
+            self.index = self.batch * self.each + self.within
+
+    def at(self, head: Expr) -> dict[Var, Expr]:
+        if self.each == 1:
+            return {self.batch: head}
+        return {self.batch: head // self.each, self.within: head % self.each}
+
+
+def _factor(extent: Expr) -> int:
+    """The greatest number that divides an extent for all sizes."""
+    form = linear(extent, {})
+    return gcd(form.const, *(c for _, c in form.terms.values()))
+
+
 class Parts:
     """Expressions of the operands in terms of head, row, key and position."""
 
@@ -57,7 +87,8 @@ class Parts:
             group, calls, made, access, lanes
         )  # fmt: skip
         self.heads, self.rows, self.keys, self.depth, self.width = sizes
-        self.b, self.m, self.n, self.k = Var("b"), Var("m"), Var("n"), Var("k")
+        self.head = Head(self.heads)
+        self.m, self.n, self.k = Var("m"), Var("n"), Var("k")
         self.score_made: dict[Extent | None, tuple[Expr, Expr]] = {}
         self.d, self.lane, self.raw = Var("d"), Var("lane"), Var("raw", "float32", lanes)
         self.count = Var("count")  # real lanes where that is known at run time only
@@ -73,7 +104,7 @@ class Parts:
     def _ranges(self, tail: Extent | None = None) -> dict[Var, tuple[int, Extent]]:
         real = tail if isinstance(tail, int) else self.lanes
         return {
-            self.b: (0, top(self.heads)), self.m: (0, top(self.rows)), self.n: (0, top(self.keys)),
+            **self.head.ranges, self.m: (0, top(self.rows)), self.n: (0, top(self.keys)),
             self.k: (0, self.depth - 1), self.d: (0, self.width - 1), self.lane: (0, real - 1),
         }  # fmt: skip
 
@@ -88,11 +119,11 @@ class Parts:
         tensor = self.made[id(call.args[i])]
         flag = attrs_of(call).transpose_a if i == 0 else attrs_of(call).transpose_b
         pair = (index[1], index[0]) if flag else index
-        head = wrap(0) if same_extent(tensor.shape[0], 1) else self.b
+        head = wrap(0) if same_extent(tensor.shape[0], 1) else self.head.index
         return self.access.element(tensor, (head, *pair), ranges)
 
     def _query(self, b: Expr, m: Expr, k: Expr) -> Expr:
-        return substitute(self.query_expr, {self.b: b, self.m: m, self.k: k})
+        return substitute(self.query_expr, {**self.head.at(b), self.m: m, self.k: k})
 
     def _key_row(self) -> Any:
         """Keys as vectors along the depth where these, and only these, lie contiguously."""
@@ -111,7 +142,7 @@ class Parts:
 
         def vector(b: Expr, o: Expr, at: Expr, real: Extent | None) -> Expr:
             count = self.count if isinstance(real, Expr) else real
-            where = {self.b: b, outer: o, inner: at, self.count: wrap(real or 0)}
+            where = {**self.head.at(b), outer: o, inner: at, self.count: wrap(real or 0)}
             if count not in made:
                 ranges = self._start_ranges(inner, count)
                 along = inner if count is self.count else inner + self.lane
@@ -156,7 +187,7 @@ class Parts:
         key = self.count if isinstance(tail, Expr) else tail
         if key not in self.score_made:
             self.score_made[key] = self._score_expr(key)
-        where = {self.b: b, self.m: m, self.n: at, self.count: wrap(tail or 0)}
+        where = {**self.head.at(b), self.m: m, self.n: at, self.count: wrap(tail or 0)}
         value, marker = self.score_made[key]
         return substitute(swap(value, marker, raw), where)
 
@@ -166,14 +197,14 @@ class Parts:
         source = self.made[id(softmax.args[0])]
         ranges = self._start_ranges(self.n, tail)
         key = self.n if tail is self.count else self.n + self.lane
-        flat = simplify((self.b * self.rows + self.m) * self.keys + key, ranges)
+        flat = simplify((self.head.index * self.rows + self.m) * self.keys + key, ranges)
 
         def given(index: tuple[Expr, ...]) -> Expr:
             _check_same(PLAIN.offset(_shape(scores), index), flat, ranges)
             return marker
 
         self.access.given[scores] = given
-        index = _unflatten(self.b, self.m, key, _shape(source))
+        index = _unflatten(self.head.index, self.m, key, _shape(source))
         element = self.access.element(source, index, ranges)
         return self._widened(element, self.n, tail, ranges), marker
 
