@@ -132,6 +132,8 @@ class Attention:
     out: Buffer
     parts: AttentionParts
     result_blocks: int
+    # Whether a row whose weights are not numbers (all its keys are masked) gives 0.
+    guarded: bool = field(default=False, kw_only=True)
     registers: list[Buffer] = field(default_factory=list)
 
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
@@ -403,12 +405,19 @@ class Attention:
     def _softmax(self, size: Extent) -> Stmt:
         """Exponentials in place, one over their sums aside."""
         p, m = Var("p"), Var("m", self.dtype)
-        one = Const(1.0, self.dtype)
         body = self._exponentials(
             p, m, ceil_div(self.keys, self.lanes),
-            lambda total: self.sums.store(p, binary("div", one, total)),
+            lambda total: self.sums.store(p, self._inverse(total)),
         )  # fmt: skip
         return For(p, 0, size, Let(m, self._highest(p), body))
+
+    def _inverse(self, total: Expr) -> Expr:
+        """What a row's results are multiplied with; 0 where they are to be 0."""
+        value = binary("div", Const(1.0, self.dtype), total)
+        if not self.guarded:
+            return value
+        zero = Const(0.0, self.dtype)
+        return Select(compare("gt", total, zero), value, zero)
 
     def _highest(self, p: Expr) -> Expr:
         return HorizontalReduce("max", self.tops.load(p * self.lanes, self.lanes))
@@ -495,7 +504,11 @@ class Attention:
         scale = broadcast(self.sums.load(p), self.lanes)
         place = simplify(self.parts.place(head, row + p, wrap(d)))
         count = wrap(left) if left < self.lanes else None
-        return self.out.store(place, binary("mul", value, scale), count)
+        result = binary("mul", value, scale)
+        if self.guarded:
+            zero = Const(0.0, self.dtype, self.lanes)
+            result = Select(compare("gt", scale, zero), result, zero)
+        return self.out.store(place, result, count)
 
 
 def tail_count(at: Expr, length: Extent, lanes: int) -> int | None:

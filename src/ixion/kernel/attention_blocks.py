@@ -108,8 +108,8 @@ class BlockedAttention(Attention):
         return self._result_tiles(tile)
 
     def _end(self, head: Expr, row: Expr, size: int) -> Stmt:
-        one, p = Const(1.0, self.dtype), Var("p")
-        inverse = self.sums.store(p, binary("div", one, self.sums.load(p)))
+        p = Var("p")
+        inverse = self.sums.store(p, self._inverse(self.sums.load(p)))
         stores = [
             self._store(
                 head, row, p, d, self.totals.load(p * self.wide + d, self.lanes)

@@ -10,7 +10,7 @@ row by row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ixion.base.target import Target
 from ixion.kernel.attention import Attention, tile_time
@@ -19,7 +19,7 @@ from ixion.kernel.open_rows import by_size, in_some_tiles, in_tiles
 from ixion.kernel.reduce import identity_of
 from ixion.kernel.sizes import as_extent, ceil_div, least
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
-from ixion.te.expr import Const, Expr, Var, binary, minimum, wrap
+from ixion.te.expr import Const, Expr, Var, minimum, wrap
 from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
 from ixion.te.tensor import Extent
 
@@ -42,7 +42,9 @@ def open_attention_tile(target: Target, lanes: int, depth: int, width: int) -> T
 
 @dataclass(eq=False)
 class OpenAttention(Attention):
-    """All keys at once: there are at most ``BLOCK`` of them."""
+    """All keys at once: there are at most ``most`` of them."""
+
+    most: int = field(default=BLOCK, kw_only=True)
 
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         self.per, self.pieces = Var("per"), Var("pieces")
@@ -56,7 +58,7 @@ class OpenAttention(Attention):
 
     def keys_at_once(self) -> int:
         # Rows an odd number of lines apart fall on different sets of the cache.
-        return (BLOCK // self.lanes | 1) * self.lanes
+        return (self.most // self.lanes | 1) * self.lanes
 
     def _private(self) -> list[Buffer]:
         """What has a fixed size comes first, so that it has a fixed place."""
@@ -180,8 +182,8 @@ class OpenBlockedAttention(OpenAttention, BlockedAttention):
         return seq(self._open_tops(size), For(p, 0, size, row), results)
 
     def _open_end(self, head: Expr, row: Expr, size: Expr) -> Stmt:
-        p, one = Var("p"), Const(1.0, self.dtype)
-        inverse = self.sums.store(p, binary("div", one, self.sums.load(p)))
+        p = Var("p")
+        inverse = self.sums.store(p, self._inverse(self.sums.load(p)))
         stores = [
             self._store(head, row, p, d, self.totals.load(p * self.wide + d, self.lanes))
             for d in range(0, self.wide, self.lanes)

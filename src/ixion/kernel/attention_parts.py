@@ -32,6 +32,8 @@ class Products:
         products = [c for c in group.calls if op_name(c) == "nn.batch_matmul"]
         softmaxes = [c for c in group.calls if op_name(c) == "nn.softmax"]
         self.ok = len(products) == 2 and len(softmaxes) == 1
+        # Weights of rows that have a NaN are taken for 0.
+        self.guarded = any(op_name(c) == "isnan" for c in group.calls)
         if self.ok:
             self.scores, self.output = products
             self.softmax = softmaxes[0]

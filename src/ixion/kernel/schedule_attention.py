@@ -95,6 +95,7 @@ class AttentionSchedule(Schedule):
         self.params = (Buffer("out", "float32"), *buffers)
         sizes = Sizes(heads, rows, keys, depth, width)
         parts = Parts(self.group, calls, made, access, self.target.lanes("float32"), sizes)
+        self.guarded = calls.guarded
         nests = self._nests(sizes, parts.all(made[id(self.group.function.body)]))
         parts.check()
         return nests
@@ -110,20 +111,20 @@ class AttentionSchedule(Schedule):
             kind = attention_class(self.target, tile.pixels, keys)
             return [(kind(
                 *sizes, lanes, tile, chunk, "float32", self.params[0], parts,
-                result_blocks(registers, tile.pixels),
+                result_blocks(registers, tile.pixels), guarded=self.guarded,
             ), None)]  # fmt: skip
         tile = open_attention_tile(self.target, lanes, sizes.depth, sizes.width)
-        made: list[tuple[Attention, When | None]] = []
-        for short, kind in ((True, OpenAttention), (False, OpenBlockedAttention)):
-            when = (wrap(keys), 0, BLOCK) if short else (wrap(keys), BLOCK + 1, MANY)
-            if isinstance(keys, int) and (keys <= BLOCK) != short:
-                continue
-            nest = kind(
-                *sizes, lanes, tile, chunk, "float32", self.params[0], parts,
-                result_blocks(registers, tile.pixels),
-            )  # fmt: skip
-            made.append((nest, None if isinstance(keys, int) else when))
-        return made
+        common = (
+            *sizes, lanes, tile, chunk, "float32", self.params[0], parts,
+            result_blocks(registers, tile.pixels),
+        )  # fmt: skip
+        # As attention_class, for tiles of full height.
+        limit = max(BLOCK, self.target.l1 // (4 * tile.pixels))
+        short = OpenAttention(*common, guarded=self.guarded, most=limit)
+        long = OpenBlockedAttention(*common, guarded=self.guarded)
+        if isinstance(keys, int):
+            return [(short if keys <= limit else long, None)]
+        return [(short, (wrap(keys), 0, limit)), (long, (wrap(keys), limit + 1, MANY))]
 
     def _registers(self) -> int:
         return vector_registers(self.target, self.target.lanes("float32"))

@@ -228,7 +228,27 @@ class _Former:
             elif name not in VIEWS and (softmax or not self._keeps_size(group.last, after[1])):
                 return None
             self._extend(group, after[0])
+            if name == "nn.softmax":
+                self._take_guard(group)
         return None
+
+    def _take_guard(self, group: _Group) -> None:
+        """Takes ``where(isnan(w), 0, w)`` of the weights: nothing from rows that are all masked."""
+        consumers = sorted({c.index for c, _ in self.graph.nodes[group.last].outputs})
+        weights = self.nodes[group.last]
+        if len(consumers) != 2 or self.graph.nodes[group.last].extern_ref:
+            return
+        test, chosen = (self.nodes[i] for i in consumers)
+        alone = self._only_consumer(consumers[0])
+        fits = (
+            isinstance(test, Call) and op_name(test) == "isnan"
+            and isinstance(chosen, Call) and op_name(chosen) == "where"
+            and chosen.args[0] is test and _is_zero(chosen.args[1]) and chosen.args[2] is weights
+            and alone is not None and alone[1] is chosen and consumers[0] not in self.groups
+        )  # fmt: skip
+        if fits:
+            group.nodes |= set(consumers)
+            group.last = consumers[1]
 
     def _only_consumer(self, i: int) -> tuple[int, Call] | None:
         """The one call that reads a value which nothing else needs."""
@@ -363,6 +383,11 @@ class _Former:
             elif i == group.last:
                 new[id(node)] = _formed(group, self.groups, self.index, self.counted, new)
         return new.get(id(self.func.body), self.func.body)
+
+
+def _is_zero(expr: Expr) -> bool:
+    """Whether an operand is the one number 0, which broadcasts to any shape."""
+    return isinstance(expr, Constant) and expr.data.size == 1 and not expr.data.any()
 
 
 def _moves_only(expr: Expr) -> TypeGuard[Call]:
