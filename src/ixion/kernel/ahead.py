@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ixion.base import dtype as dtypes
-from ixion.te.expr import Expr
+from ixion.te.expr import Expr, minimum
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, Prefetch, Stmt
 
@@ -18,7 +18,8 @@ class Share:
     """What tile ``number`` of ``tiles``, all using one panel, asks for of the next one.
 
     Each goes through the depth in ``steps`` of ``times`` elements; together they ask for all
-    ``size`` elements of the panel, and a little more where these do not divide.
+    ``size`` elements of the panel, and a little more where these do not divide.  ``more`` says that
+    there may be more tiles than that: those ask for what was asked for last.
     """
 
     number: Expr
@@ -26,6 +27,7 @@ class Share:
     steps: int
     times: int
     size: int
+    more: bool = False
 
     def ask(self, weights: Buffer, start: Expr, position: Expr) -> list[Stmt]:
         """The lines for the step at ``position`` (a multiple of ``times``) of the depth."""
@@ -33,6 +35,8 @@ class Share:
         lines = -(-self.size // line)
         each = -(-lines // (self.tiles * self.steps))
         done = self.number * (self.steps * each * line) + position * (each * line // self.times)
+        if self.more:
+            done = minimum(done, self.size)
         at = simplify(start + done)
         return [Prefetch(weights, at + i * line) for i in range(each)]
 

@@ -184,9 +184,8 @@ class ConvNest(SpatialNest):
         steps = size // (self.tile.blocks * self.block) // times
         tile = (self.n * self.rows.count + self.row) * self.tiles_of_row + self.number
         following = minimum(self.g * self.block_groups + self.og + 1, groups - 1)
-        if not is_static(self.batch, self.rows.count, self.tiles_of_row):
-            tile = minimum(tile, tiles)  # others ask for what is there already
-        share = Share(tile, tiles, steps, times, size)
+        more = not is_static(self.batch, self.rows.count, self.tiles_of_row)
+        share = Share(tile, tiles, steps, times, size, more)
         return share.ask(self.weights, following * size + self.weight_base, position)
 
     def _step(self, x: Expr, w: Expr, pixels: Sequence[int]) -> Stmt:

@@ -1,10 +1,15 @@
-"""Numbers that a kernel is given beside its sizes: what follows from them, computed once a plan."""
+"""Numbers that a kernel is given beside its sizes: what follows from them, computed once a plan.
+
+How work is cut up depends on sizes by long formulas that nobody looks into: they are only
+evaluated.  ``pieces``, ``at_least``, ``at_most`` and ``times`` put them together as they stand.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ixion.te.expr import Expr, Size, Var, substitute
+from ixion.te.expr import Expr, Size, Var, maximum, minimum, substitute, wrap
 from ixion.te.tensor import Extent
 
 
@@ -19,11 +24,33 @@ class Scalars:
         if isinstance(extent, (int, Size)):
             return extent
         var = Var(name)
-        value = self.value(extent)
-        assert isinstance(value, Expr)
-        self.values[var] = value
+        self.values[var] = wrap(self.value(extent))
         return var
 
     def value(self, extent: Extent) -> Extent:
         """An extent over these variables in terms of sizes."""
         return extent if isinstance(extent, int) else substitute(extent, dict(self.values))
+
+
+def pieces(extent: Extent, size: Extent) -> Extent:
+    """How many pieces of a size cover an extent."""
+    if isinstance(extent, int) and isinstance(size, int):
+        return -(-extent // size)
+    return (extent + (size - 1)) // size
+
+
+def at_least(extent: Extent, least: int) -> Extent:
+    return max(extent, least) if isinstance(extent, int) else maximum(extent, least)
+
+
+def at_most(extent: Extent, most: Extent) -> Extent:
+    if isinstance(extent, int) and isinstance(most, int):
+        return min(extent, most)
+    return minimum(wrap(extent), most)
+
+
+def times(extents: Iterable[Extent]) -> Extent:
+    total: Extent = 1
+    for n in extents:
+        total = total * n
+    return total

@@ -15,7 +15,7 @@ from ixion.kernel.access import Access, Operand
 from ixion.kernel.conv_direct import ConvNest
 from ixion.kernel.group import Group, extents_of
 from ixion.kernel.layout import PLAIN, Layout
-from ixion.kernel.scalars import Scalars
+from ixion.kernel.scalars import Scalars, at_least, at_most, pieces
 from ixion.kernel.schedule import (
     Lowered,
     Pack,
@@ -32,8 +32,6 @@ from ixion.kernel.sizes import (
     ceil_div,
     fixed,
     is_static,
-    least,
-    most,
     product,
     same_extent,
 )
@@ -178,12 +176,12 @@ def pixel_chunks(
         near = INPUT_CHUNK // (4 * channels * cols.step)
         need = -(-TASK_PRODUCTS // max(1, products))
         pixels = max(min(near, max(need, 4 * tile.pixels)), tile.pixels)
-        pieces = most((cols.count * 2 + pixels) // (2 * pixels), 1)
-        return 1, ceil_div(ceil_div(cols.count, pieces), tile.pixels)
-    near_rows = INPUT_CHUNK // most(cols.extent * (4 * channels * rows.step), 1)
-    need_rows = TASK_PRODUCTS // most(cols.count * max(1, products), 1)
-    pieces = ceil_div(rows.count, most(least(near_rows, need_rows), 1))
-    return ceil_div(rows.count, most(pieces, 1)), None if cols.is_open else cols.count
+        cuts = at_least((cols.count * 2 + pixels) // (2 * pixels), 1)
+        return 1, pieces(pieces(cols.count, cuts), tile.pixels)
+    near_rows = INPUT_CHUNK // at_least(cols.extent * (4 * channels * rows.step), 1)
+    need_rows = TASK_PRODUCTS // at_least(cols.count * max(1, products), 1)
+    cuts = pieces(rows.count, at_least(at_most(near_rows, need_rows), 1))
+    return pieces(rows.count, at_least(cuts, 1)), None if cols.is_open else cols.count
 
 
 def named_chunk(
@@ -364,9 +362,9 @@ def window_chunks(rows: Taps, cols: Taps, products: int) -> tuple[Extent, Extent
     ``products`` counts those of a pixel.  Where the length of a row is not known None is all of it.
     """
     work = TASK_PRODUCTS // 4
-    need = most(ceil_div(work, most(cols.count * products, 1)), 1)
-    pieces = most(as_extent(rows.count // need), 1)
-    return ceil_div(rows.count, pieces), None if cols.is_open else cols.count
+    need = at_least(pieces(work, at_least(cols.count * products, 1)), 1)
+    cuts = at_least(rows.count // need, 1)
+    return pieces(rows.count, cuts), None if cols.is_open else cols.count
 
 
 @register_schedule("nn.conv2d_transpose")

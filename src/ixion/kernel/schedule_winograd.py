@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -13,11 +13,15 @@ from ixion.base.target import Target
 from ixion.kernel.access import Operand
 from ixion.kernel.group import Group
 from ixion.kernel.layout import Layout
+from ixion.kernel.samples import sampled, samples
+from ixion.kernel.scalars import at_least, at_most, pieces
 from ixion.kernel.schedule import Lowered, Pack, Place, block_size, register_schedule
 from ixion.kernel.schedule_conv import DirectConv
-from ixion.kernel.tile import TileShape, choose_tile
+from ixion.kernel.sizes import ceil_div, fixed, is_static, product
+from ixion.kernel.tile import TileShape, choose_tile, row_tile
 from ixion.kernel.winograd import Image, Winograd, tiles_of
 from ixion.kernel.winograd_math import MOST_POINTS, Axis, axis, map_cost, transformed_weights
+from ixion.te.expr import wrap
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Extent
 
@@ -33,9 +37,10 @@ FREELY, MOST_GROWTH, LIGHT, WEIGHT_COST = 6 << 20, 4.1, 1 << 20, 0.2
 NEAR_RATE, PHASE_RATE, PHASE_FAR_RATE = 24.0, 11.0, 3.0
 QUICK = 6.0  # bytes per cycle from a third-level cache that data between phases may be in
 PHASE_NEAR = 3 << 20  # bytes of them there
+PHASE_TILES = 2  # register tiles in a row's part where their number is known at run time only
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Shape:
     """What decides: channels and extents of a convolution, and its window."""
 
@@ -55,10 +60,13 @@ class Plan:
     rows: Axis
     cols: Axis
     tile: TileShape
-    chunk: int
-    splits: int
+    chunk: Extent
+    splits: Extent
     fused: bool
     cycles: float
+    # Where the number of tiles is known at run time only: most of a chunk, and a usual number.
+    room: int = 0
+    fewest: int = 1
 
 
 @cache
@@ -73,20 +81,105 @@ def winograd_plan(
 ) -> Plan | None:
     """The fastest variant by estimate, or None where the direct kernel is."""
     shape = Shape(batch, *channels, *extents, size, strides)
-    outs = -(-shape.outs // block)
-    work = batch * shape.height * shape.width * shape.ins * outs * size[0] * size[1]
     plans = [
         plan(target, block, shape, rows, cols)
         for rows in _algorithms(size[0], strides[0], shape.height)
         for cols in _algorithms(size[1], strides[1], shape.width)
-        if min(size) == 1 or max(rows.points, cols.points) <= PLANE_POINTS
-        if _affordable(shape, rows, cols)
+        if _fits(shape, rows, cols)
         for plan in (_fused, _phases)
     ]
     best = min(plans, key=lambda p: p.cycles, default=None)
-    plain = 4 * shape.ins * outs * block * size[0] * size[1]
-    direct = _overlapped(work / 0.97, plain / target.far_rate)
+    direct = _direct(target, block, shape)
     return best if best is not None and best.cycles < 0.93 * direct else None
+
+
+def _fits(shape: Shape, rows: Axis, cols: Axis) -> bool:
+    """Whether a pair of algorithms is exact enough, and its weights are not too large."""
+    exact = min(shape.size) == 1 or max(rows.points, cols.points) <= PLANE_POINTS
+    return exact and _affordable(shape, rows, cols)
+
+
+def _direct(target: Target, block: int, shape: Shape) -> float:
+    """Cycles of the direct kernel."""
+    outs, taps = -(-shape.outs // block), shape.size[0] * shape.size[1]
+    work = shape.batch * shape.height * shape.width * shape.ins * outs * taps
+    plain = 4 * shape.ins * outs * block * taps
+    return _overlapped(work / 0.97, plain / target.far_rate)
+
+
+def layer_plan(
+    target: Target,
+    block: int,
+    out: Sequence[Extent],
+    channels: tuple[int, int],
+    size: tuple[int, int],
+    strides: tuple[int, int],
+) -> Plan | None:
+    """``winograd_plan`` for a result of shape ``out``, whose sizes may be known at run time only."""
+    if is_static(*out):
+        n, _, height, width = (fixed(d) for d in out)
+        return winograd_plan(target, block, n, channels, (height, width), size, strides)
+    tried = tuple(_shape_for(given, out, channels, size, strides) for given in samples(out))
+    found = _compromise(target, block, tried)
+    return None if found is None else _open_plan(target, block, tried, found, out)
+
+
+def _shape_for(
+    given: dict[str, int], out: Sequence[Extent], channels: tuple[int, int],
+    size: tuple[int, int], strides: tuple[int, int],
+) -> Shape:  # fmt: skip
+    """The shape for these values of its sizes, never empty."""
+    n, _, height, width = (max(1, sampled(d, given)) for d in out)
+    return Shape(n, *channels, height, width, size, strides)
+
+
+@cache
+def _compromise(target: Target, block: int, tried: tuple[Shape, ...]) -> Plan | None:
+    """The variant that is nearest to the best one for each of several shapes; None for direct."""
+    first = tried[0]
+    direct = [_direct(target, block, shape) for shape in tried]
+    plans = [
+        [plan(target, block, shape, rows, cols) for shape in tried]
+        for rows in _algorithms(first.size[0], first.strides[0], first.height)
+        for cols in _algorithms(first.size[1], first.strides[1], first.width)
+        if _fits(first, rows, cols)
+        for plan in (_fused, _phases)
+    ]
+    best = [min([d, *(p[i].cycles for p in plans)]) for i, d in enumerate(direct)]
+
+    def apart(cycles: Iterable[float]) -> float:
+        return sum((c / b) ** 2 for c, b in zip(cycles, best, strict=True))
+
+    found = min(plans, key=lambda p: apart(x.cycles for x in p), default=None)
+    if found is None or apart(p.cycles for p in found) >= apart(0.93 * d for d in direct):
+        return None
+    return found[0]
+
+
+def _open_plan(
+    target: Target, block: int, tried: Sequence[Shape], plan: Plan, out: Sequence[Extent]
+) -> Plan:
+    """The variant with as many tiles at a time as ``_fused`` and ``_phases`` would take."""
+    shape, rows, cols = tried[0], plan.rows, plan.cols
+    outs = -(-shape.outs // block)
+    fewest = shape.batch * tiles_of(shape.height, shape.width, rows, cols)
+    tiles = product([
+        out[0], ceil_div(out[2], rows.m), ceil_div(out[3], cols.m)
+    ])  # fmt: skip
+    tile = row_tile(target, block, wrap(tiles), outs)
+    if not plan.fused:
+        room = PHASE_TILES * tile.pixels
+        return replace(plan, tile=tile, chunk=room, splits=1, room=room, fewest=fewest)
+    size = _most_tiles(rows, cols, -(-shape.ins // block), block)
+    room = -(-(size + size // 2 + 1) // tile.pixels) * tile.pixels
+    cuts = at_least((tiles * 2 + size) // (2 * size), 1)
+    even = (cuts + 1) // 2 * 2
+    if outs > 2:  # then tasks share a single chunk by output blocks
+        even = even - at_least(2 - cuts, 0)
+    chunk = pieces(tiles, even)
+    groups = -(-outs // tile.blocks)
+    splits = at_most(at_least(FEWEST_TASKS // at_least(pieces(tiles, chunk), 1), 1), groups)
+    return replace(plan, tile=tile, chunk=chunk, splits=splits, room=room, fewest=fewest)
 
 
 def _held(weights: int) -> float:
@@ -151,12 +244,18 @@ def _even_chunk(tiles: int, pieces: int, outs: int) -> int:
     return next((n for n in sizes if -(-tiles // n) % 2 == 0), sizes[0])
 
 
+def _most_tiles(rows: Axis, cols: Axis, ins: int, block: int) -> int:
+    """Tiles whose transformed data fits the scratch."""
+    points = rows.points * cols.points
+    return max(8, min(MOST_TILES, SCRATCH // (points * (ins + 2) * 4 * block)))
+
+
 def _fused(target: Target, block: int, shape: Shape, rows: Axis, cols: Axis) -> Plan:
     ins, outs = -(-shape.ins // block), -(-shape.outs // block)
     points = rows.points * cols.points
     tiles = shape.batch * tiles_of(shape.height, shape.width, rows, cols)
     vector = 4 * block
-    most = max(8, min(MOST_TILES, SCRATCH // (points * (ins + 2) * vector)))
+    most = _most_tiles(rows, cols, ins, block)
     chunk = _even_chunk(tiles, max(1, round(tiles / most)), outs)
     pieces = -(-tiles // chunk)
     tile = choose_tile(target, block, chunk, outs)
@@ -197,7 +296,6 @@ class WinogradConv(DirectConv):
     """Windows of several taps, moving by 1 or 2, no dilation, one group, enough channels."""
 
     rank = 15
-    open_sizes = False
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
@@ -226,7 +324,7 @@ class WinogradConv(DirectConv):
             Image(self.out_channels, self.out_shape[2], self.out_shape[3]),
             self.window.before[0], self.window.before[1], self.block, plan.tile,
             plan.chunk, plan.splits, buffers[self.data], buffers[weights], self.out,
-            place, access, self.anchor,
+            place, access, self.anchor, plan.room, plan.fewest,
         )  # fmt: skip
         packs = self.packs(access)
         rows, cols = plan.rows, plan.cols
@@ -256,20 +354,15 @@ class WinogradConv(DirectConv):
             (kernel, tuple(places[b] for b in buffers))
             for kernel, buffers in layer.phases(name, v, mm, params)
         ]
-        temps: list[Extent] = [
-            4 * layer.v_size(layer.tiles), 4 * layer.m_size(layer.tiles, layer.out_blocks)
-        ]  # fmt: skip
-        return Lowered(kernels, packs, temps)
+        return Lowered(kernels, packs, layer.temps())
 
 
 def schedule_plan(schedule: DirectConv, target: Target) -> Plan | None:
     """The Winograd plan of a convolution, None where direct is faster."""
     shape, window = schedule.out_shape, schedule.window
     channels = (schedule.in_channels, schedule.out_channels)
-    return winograd_plan(
-        target, schedule.block, shape[0], channels, (shape[2], shape[3]),
-        (window.size[0], window.size[1]), (window.strides[0], window.strides[1]),
-    )  # fmt: skip
+    size, strides = (window.size[0], window.size[1]), (window.strides[0], window.strides[1])
+    return layer_plan(target, schedule.block, shape, channels, size, strides)
 
 
 def pack_winograd(weight: Array, *, rows: Axis, cols: Axis, blocks: int, block: int) -> Array:

@@ -30,6 +30,12 @@ def fixed(extent: Extent) -> int:
     return extent
 
 
+def divides(n: int, extent: Extent) -> bool:
+    """Whether an extent is a multiple of ``n`` for all sizes."""
+    rest = as_extent(extent % n)
+    return isinstance(rest, int) and rest == 0
+
+
 def product(extents: Iterable[Extent]) -> Extent:
     total: Extent = 1
     for n in extents:

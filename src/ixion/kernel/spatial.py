@@ -16,7 +16,7 @@ from typing import Literal
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.loops import decode
 from ixion.kernel.open_columns import OpenColumns
-from ixion.kernel.scalars import Scalars
+from ixion.kernel.scalars import Scalars, pieces, times
 from ixion.kernel.sizes import as_extent, ceil_div, is_static, product, top
 from ixion.kernel.taps import Taps
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles
@@ -80,7 +80,7 @@ class SpatialNest:
         self.lo, self.hi = Var("t_lo"), Var("t_hi")
         # Which tile of its row is being done, counted over the whole row, and how many there are.
         self.number: Expr = wrap(0)
-        chunks = ceil_div(self.rows.count, self.scalars.value(self.chunk_rows))
+        chunks = pieces(self.rows.count, self.chunk_rows)
         self.row_chunks = self.scalars.named("row_chunks", chunks)
         self.col_chunks = self._count_tiles()
         self._prepare_epilogue()
@@ -96,8 +96,7 @@ class SpatialNest:
         self.tiles_of_row = ceil_div(count, self.tile.pixels)
         if size is None:
             return 1
-        chunks = ceil_div(self.tiles_of_row, self.scalars.value(size))
-        return self.scalars.named("col_chunks", chunks)
+        return self.scalars.named("col_chunks", pieces(self.tiles_of_row, size))
 
     # What a subclass says.
 
@@ -139,7 +138,7 @@ class SpatialNest:
 
     def tasks(self) -> Extent:
         """How many there are, in terms of sizes."""
-        return product(self.scalars.value(n) for _, n in self.parts())
+        return times(self.scalars.value(n) for _, n in self.parts())
 
     def decoded(self, task: Var) -> Stmt:
         """The work of one task, given its number."""
@@ -395,10 +394,10 @@ def spatial_kernel(name: str, nests: list[SpatialNest], params: tuple[Buffer, ..
     """One kernel over one or more nests (the phases of a transposed convolution)."""
     task = Var("task")
     counts = [nest.tasks() for nest in nests]
-    total = everything = as_extent(sum(counts))
+    total = everything = sum(counts)
     body: Stmt | None = None
     for nest, count in zip(reversed(nests), reversed(counts), strict=True):
-        before = as_extent(total - count)
+        before = total - count
         local = Var("local")
         part: Stmt = Let(local, task - before, nest.decoded(local))
         body = part if body is None else If(task < total, part, body)

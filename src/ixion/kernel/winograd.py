@@ -17,13 +17,16 @@ from dataclasses import dataclass, field
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.ahead import Share
 from ixion.kernel.loops import decode
+from ixion.kernel.open_columns import tile_sizes
+from ixion.kernel.scalars import Scalars, pieces, times
+from ixion.kernel.sizes import as_extent, ceil_div, divides, fixed, product, top
 from ixion.kernel.spatial import laborious, readdressed
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
 from ixion.kernel.winograd_math import Axis, Matrix, linear_map
-from ixion.te.expr import Expr, Var, logical_and, minimum, select, substitute, wrap
+from ixion.te.expr import Expr, Var, logical_and, maximum, minimum, select, substitute, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq, unroll
-from ixion.te.tensor import Tensor
+from ixion.te.tensor import Extent, Tensor
 
 UNROLL = 4
 
@@ -33,38 +36,48 @@ class Image:
     """Channels and extents of one side of the layer."""
 
     channels: int
-    height: int
-    width: int
+    height: Extent
+    width: Extent
 
 
 @dataclass(eq=False)
 class Winograd:
-    """One layer, cut into tiles of ``rows.m x cols.m`` outputs, ``chunk`` tiles at a time."""
+    """One layer, cut into tiles of ``rows.m x cols.m`` outputs, ``chunk`` tiles at a time.
+
+    Where it is known at run time only how many tiles there are, so is the chunk: it has at most
+    ``room`` tiles, and transformed data lies in chunks one after another.  ``fewest`` is a usual
+    number of tiles of a small picture.
+    """
 
     rows: Axis
     cols: Axis
-    batch: int
+    batch: Extent
     data: Image
     result: Image
     pad_top: int
     pad_left: int
     block: int
     tile: TileShape
-    chunk: int
-    splits: int
+    chunk: Extent
+    splits: Extent
     source: Buffer
     weights: Buffer
     out: Tensor
     place: Operand
     access: Access
     anchor: Tensor
+    room: int = 0
+    fewest: int = 1
     acc: Accumulators = field(init=False)
 
     def __post_init__(self) -> None:
         self.points = self.rows.points * self.cols.points
-        self.tiles_high = -(-self.result.height // self.rows.m)
-        self.tiles_wide = -(-self.result.width // self.cols.m)
-        self.tiles = self.batch * self.tiles_high * self.tiles_wide
+        self.tiles_high = ceil_div(self.result.height, self.rows.m)
+        self.tiles_wide = ceil_div(self.result.width, self.cols.m)
+        self.tiles = product([self.batch, self.tiles_high, self.tiles_wide])
+        self.is_open = not isinstance(self.tiles, int)
+        if not self.room:
+            self.room = fixed(self.chunk)
         self.in_blocks = -(-self.data.channels // self.block)
         self.out_blocks = -(-self.result.channels // self.block)
         self.groups = -(-self.out_blocks // self.tile.blocks)
@@ -85,6 +98,14 @@ class Winograd:
     def m_size(self, tiles: int, blocks: int) -> int:
         return self.points * blocks * tiles * self.block
 
+    def temps(self) -> list[Extent]:
+        """Bytes of transformed data and of products where the phases are kernels of their own."""
+        if isinstance(self.tiles, int):
+            return [4 * self.v_size(self.tiles), 4 * self.m_size(self.tiles, self.out_blocks)]
+        chunks = ceil_div(self.tiles, self.room)
+        sizes = self.v_size(self.room), self.m_size(self.room, self.out_blocks)
+        return [as_extent(chunks * (4 * size)) for size in sizes]
+
     def _half(self, offset: int) -> Buffer:
         """Room for a tile that has been transformed along one axis."""
         return Buffer("half", self.source.dtype, "scratch", self.line_size, offset=offset)
@@ -94,31 +115,34 @@ class Winograd:
     def fused(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         """All phases in one kernel; a task is a chunk of tiles and a part of the output blocks."""
         task, og, piece, part = Var("task"), Var("og"), Var("piece"), Var("part")
-        dtype = self.source.dtype
-        v_size, m_size = self.v_size(self.chunk), self.m_size(self.chunk, self.tile.blocks)
+        dtype, scalars = self.source.dtype, Scalars()
+        v_size, m_size = self.v_size(self.room), self.m_size(self.room, self.tile.blocks)
         v = Buffer("v", dtype, "scratch", v_size, offset=0)
         mm = Buffer("m", dtype, "scratch", m_size, offset=4 * v_size)
         half = self._half(4 * (v_size + m_size))
-        first = piece * self.chunk
-        count = minimum(wrap(self.tiles) - first, self.chunk)
+        chunk = scalars.named("chunk", self.chunk)
+        first = piece * chunk
+        count = minimum(wrap(self.tiles) - first, chunk)
         point = Var("point")
         following = (minimum(point + 1, self.points - 1), og)
-        panel = self._products(v, mm, (point, og), following, self.chunk, wrap(0))
+        rows = count if self.is_open else chunk
+        panel = self._products(v, mm, (point, og), following, self.room, wrap(0), rows)
         multiply = For(point, 0, self.points, panel)
         back = self._output(
-            mm, half, first, count, og * self.tile.blocks, self._blocks_of(og), self.chunk, wrap(0)
+            mm, half, first, count, og * self.tile.blocks, self._blocks_of(og), self.room, wrap(0)
         )
-        share = -(-self.groups // self.splits)
+        share = scalars.named("share", pieces(self.groups, self.splits))
         end: Expr = minimum((part + 1) * share, self.groups)
         body = seq(
-            self._input(v, half, first, count, wrap(0), wrap(self.in_blocks), self.chunk),
+            self._input(v, half, first, count, wrap(0), wrap(self.in_blocks), self.room),
             For(og, part * share, end, seq(multiply, back)),
         )
-        parts = [(piece, -(-self.tiles // self.chunk)), (part, self.splits)]
+        chunks, splits = pieces(self.tiles, self.chunk), scalars.named("splits", self.splits)
+        body = decode(task, [(piece, chunks), (part, splits)], body)
         return Kernel(
-            name, params, task, parts[0][1] * self.splits, decode(task, parts, body),
-            scratch=4 * (v_size + m_size + self.line_size),
-            locals=self._locals(self.acc.buffer, v, mm, half),
+            name, params, task, times([chunks, self.splits]), body, tuple(scalars.values),
+            4 * (v_size + m_size + self.line_size), self._locals(self.acc.buffer, v, mm, half),
+            tuple(scalars.values.values()),
         )  # fmt: skip
 
     def _locals(self, *buffers: Buffer) -> tuple[Buffer, ...]:
@@ -131,41 +155,79 @@ class Winograd:
         t1, t2, t3, piece = Var("task"), Var("task"), Var("task"), Var("piece")
         ib, og, point, ob = Var("ib"), Var("og"), Var("point"), Var("ob")
         half = self._half(0)
-        pieces = -(-self.tiles // self.chunk)
+        chunks = pieces(self.tiles, self.chunk)
         start = piece * self.chunk
         count = minimum(wrap(self.tiles) - start, self.chunk)
-        first = self._input(v, half, start, count, ib, ib + 1, self.tiles, start)
-        panel = minimum(point * self.groups + og + 1, self.points * self.groups - 1)
-        second = self._products(
-            v, mm, (point, og), (wrap(0), panel), self.tiles, og * self.tile.blocks
-        )
-        third = self._output(mm, half, start, count, ob, wrap(1), self.tiles, ob, start)
+        into, back, stride = self._piece(piece)
+        first = self._input(v, half, start, count, ib, ib + 1, stride, into)
+        second = self._all_products(v, mm, (point, og))
+        third = self._output(mm, half, start, count, ob, wrap(1), stride, ob, back)
         ends = tuple(b for b in params if b not in (self.source, self.weights))
-        ins = [(ib, self.in_blocks), (piece, pieces)]
+        ins = [(ib, self.in_blocks), (piece, chunks)]
         mids = [(point, self.points), (og, self.groups)]
-        outs = [(ob, self.out_blocks), (piece, pieces)]
+        outs = [(ob, self.out_blocks), (piece, chunks)]
         room, own = 4 * self.line_size, self._locals(half)
         return [
-            (Kernel(f"{name}_in", (v, self.source), t1, self.in_blocks * pieces,
+            (Kernel(f"{name}_in", (v, self.source), t1, self.in_blocks * chunks,
                     decode(t1, ins, first), scratch=room, locals=own), (v, self.source)),
             (Kernel(f"{name}_mm", (mm, v, self.weights), t2, self.points * self.groups,
                     decode(t2, mids, second), locals=(self.acc.buffer,)),
              (mm, v, self.weights)),
-            (Kernel(f"{name}_out", (*ends, mm), t3, self.out_blocks * pieces,
+            (Kernel(f"{name}_out", (*ends, mm), t3, self.out_blocks * chunks,
                     decode(t3, outs, third), scratch=room, locals=own), (*ends, mm)),
         ]  # fmt: skip
+
+    def _piece(self, piece: Expr) -> tuple[Expr, Expr, int]:
+        """Where a chunk begins in transformed data and in products, in tiles; tiles of a block."""
+        if isinstance(self.tiles, int):
+            return piece * self.chunk, piece * self.chunk, self.tiles
+        data, products = self.in_blocks * self.points, self.out_blocks * self.points
+        return piece * (data * self.room), piece * (products * self.room), self.room
+
+    def _all_products(self, v: Buffer, mm: Buffer, panel: tuple[Var, Var]) -> Stmt:
+        """The products of one point and group for all tiles."""
+        point, og = panel
+        after = minimum(point * self.groups + og + 1, self.points * self.groups - 1)
+        block0 = og * self.tile.blocks
+        if isinstance(self.tiles, int):
+            return self._products(v, mm, panel, (wrap(0), after), self.tiles, block0, self.tiles)
+        piece = Var("piece")
+        count = minimum(self.tiles - piece * self.room, self.room)
+        body = self._products(v, mm, panel, (wrap(0), after), self.room, block0, count, piece)
+        return For(piece, 0, ceil_div(self.tiles, self.room), body)
 
     def _blocks_of(self, og: Expr) -> Expr:
         if self.out_blocks % self.tile.blocks == 0:
             return wrap(self.tile.blocks)
         return minimum(wrap(self.out_blocks) - og * self.tile.blocks, self.tile.blocks)
 
-    def _per_tile(self, first: Expr, i: Var, body: Callable[[Var, Var, Var], Stmt]) -> Stmt:
-        """``body(image, row of tiles, column of tiles)`` of tile ``first + i``."""
+    def _per_tile(
+        self, first: Expr, count: Expr, i: Var, body: Callable[[Var, Var, Var], Stmt]
+    ) -> Stmt:
+        """``body(image, row of tiles, column of tiles)`` of ``count`` tiles from ``first`` on.
+
+        ``i`` counts them.
+        """
         t, n, th, tw = Var("t"), Var("n"), Var("th"), Var("tw")
+        if self.is_open:
+            return self._along_rows(first, count, i, body(n, th, tw), (n, th, tw))
         per = self.tiles_high * self.tiles_wide
         inner: Stmt = Let(tw, t % self.tiles_wide, body(n, th, tw))
-        return Let(t, first + i, Let(n, t // per, Let(th, t % per // self.tiles_wide, inner)))
+        one = Let(t, first + i, Let(n, t // per, Let(th, t % per // self.tiles_wide, inner)))
+        return For(i, 0, count, one)
+
+    def _along_rows(
+        self, first: Expr, count: Expr, i: Var, body: Stmt, at: tuple[Var, Var, Var]
+    ) -> Stmt:
+        """Row by row of tiles: a division takes longer than all else that a tile's place needs."""
+        n, th, tw = at
+        line, start = Var("line"), Var("start")
+        wide, high = wrap(self.tiles_wide), wrap(self.tiles_high)
+        cells = For(
+            tw, maximum(-start, 0), minimum(wide, count - start), Let(i, start + tw, body)
+        )
+        inner = Let(start, line * wide - first, Let(n, line // high, Let(th, line % high, cells)))
+        return For(line, first // wide, (first + count + (wide - 1)) // wide, inner)
 
     # Phase 1.
 
@@ -200,7 +262,7 @@ class Winograd:
             down, across = th * self.rows.hop - self.pad_top, tw * self.cols.hop - self.pad_left
             return Let(row, down, Let(col, across, work))
 
-        return For(ib, b0, b1, For(i, 0, count, self._per_tile(first, i, one)))
+        return For(ib, b0, b1, self._per_tile(first, count, i, one))
 
     def _transform_in(
         self, v: Buffer, half: Buffer, target: Expr, stride: int, cell: Callable[..., Expr]
@@ -264,7 +326,7 @@ class Winograd:
 
     def _products(
         self, v: Buffer, mm: Buffer, panel: tuple[Expr, Expr], following: tuple[Expr, Expr],
-        tiles: int, block0: Expr,
+        tiles: int, block0: Expr, rows: Extent, piece: Expr | None = None,
     ) -> Stmt:  # fmt: skip
         """``M[point] = V[point] @ U[point]`` for one group of output blocks.
 
@@ -277,24 +339,56 @@ class Winograd:
         u_at = (point * self.groups + og) * size
         self.ahead = simplify((following[0] * self.groups + following[1]) * size)
         m_at = (point * self._blocks_in(mm) + block0) * (tiles * self.block)
-        sizes = even_tiles(tiles, self.tile.pixels)
+        if piece is not None:
+            v_at = v_at + piece * self.v_size(tiles)
+            m_at = m_at + piece * self.m_size(tiles, self.out_blocks)
+
+        def one(start: Expr, size: int) -> Stmt:
+            return self._product_tile(v, mm, v_at, u_at, m_at, start, size, tiles, og)
+
+        if isinstance(rows, int):
+            return self._known_rows(rows, one)
+        return self._open_rows(rows, one, piece)
+
+    def _known_rows(self, rows: int, one: Callable[[Expr, int], Stmt]) -> Stmt:
+        """Tiles of nearly equal size over so many rows; ``one`` makes one from some row on."""
+        sizes = even_tiles(rows, self.tile.pixels)
         parts: list[Stmt] = []
         at = done = 0
         for size in sorted(set(sizes), reverse=True):
             run, i = sizes.count(size), Var("tile")
             start: Expr = wrap(at) if run == 1 else i * size + at
             self.share = (wrap(done) if run == 1 else i + done, len(sizes))
-            one = self._product_tile(v, mm, v_at, u_at, m_at, start, size, tiles, og)
-            parts.append(one if run == 1 else For(i, 0, run, one))
+            tile = one(start, size)
+            parts.append(tile if run == 1 else For(i, 0, run, tile))
             at, done = at + run * size, done + run
         return seq(*parts)
+
+    def _open_rows(
+        self, rows: Expr, one: Callable[[Expr, int], Stmt], piece: Expr | None
+    ) -> Stmt:
+        """Full tiles and one of about the size of the rest; rows past the end are not looked at."""
+        full, rest, i, most = Var("full"), Var("rest"), Var("tile"), self.tile.pixels
+        before = wrap(0) if piece is None else piece * (self.room // most)
+        fewest = self.fewest if piece is not None else min(self.fewest, self.room)
+        tiles = -(-fewest // most)
+        self.share = (before + i, tiles)
+        loop = For(i, 0, full, one(i * most, most))
+        self.share = (before + full, tiles)
+        sizes = [n for n in tile_sizes(most) if n < most or most - 1 not in tile_sizes(most)]
+        code: Stmt = seq()
+        for size in reversed(sizes):
+            tile = one(full * most, size)
+            code = tile if size == sizes[-1] else If(rest <= size, tile, code)
+        code = Let(rest, rows - full * most, If(rest > 0, code))
+        return Let(full, rows // most, seq(loop, code))
 
     def _prefetch(self, position: Expr, times: int) -> list[Stmt]:
         """Each tile asks, step by step, for its share of the weights wanted next."""
         number, tiles = self.share
         depth = self.in_blocks * self.block
         size = depth * self.tile.blocks * self.block
-        share = Share(number, tiles, depth // times, times, size)
+        share = Share(number, tiles, depth // times, times, size, self.is_open)
         return share.ask(self.weights, self.ahead, position)
 
     def _blocks_in(self, mm: Buffer) -> int:
@@ -351,14 +445,14 @@ class Winograd:
     def _prepare_epilogue(self) -> None:
         self.ob, self.on, self.orow, self.ocol = Var("ob"), Var("on"), Var("orow"), Var("ocol")
         lane = Var("lane")
-        ranges = {
-            self.on: (0, self.batch - 1), self.ob: (0, self.out_blocks - 1),
-            self.orow: (0, self.result.height - 1), self.ocol: (0, self.result.width - 1),
+        ranges: dict[Var, tuple[int, Extent]] = {
+            self.on: (0, top(self.batch)), self.ob: (0, self.out_blocks - 1),
+            self.orow: (0, top(self.result.height)), self.ocol: (0, top(self.result.width)),
             lane: (0, self.block - 1),
         }  # fmt: skip
         marker = Buffer("y", self.anchor.dtype, "register", 1, self.block).load(0)
         self.access.given[self.anchor] = lambda index: marker
-        shape = [int(d) for d in self.out.shape]  # type: ignore[arg-type]
+        shape = [as_extent(d) for d in self.out.shape]
         spatial = (self.orow, self.ocol) if len(shape) == 4 else (self.ocol,)
         index = (self.on, self.ob * self.block + lane, *spatial)
         element = self.access.element(self.out, index, ranges)
@@ -392,7 +486,7 @@ class Winograd:
             down, across = th * self.rows.m, tw * self.cols.m
             return Let(at, origin, Let(row, down, Let(col, across, back)))
 
-        return For(b, 0, blocks, For(i, 0, count, self._per_tile(first, i, one)))
+        return For(b, 0, blocks, self._per_tile(first, count, i, one))
 
     def _transform_out(
         self,
@@ -420,7 +514,7 @@ class Winograd:
         ]
         across = self._finished(cols, line, half, col, width, lambda c, x: store(r, c, x))
         last: Expr = wrap(rows.m)
-        if height % rows.m:
+        if not divides(rows.m, height):
             last = minimum(wrap(height) - row, rows.m)
         return seq(For(q, 0, cols.points, down), For(r, 0, last, across))
 
@@ -430,11 +524,11 @@ class Winograd:
         line: Sequence[Expr],
         half: Buffer,
         start: Var,
-        extent: int,
+        extent: Extent,
         store: Callable[[int | Expr, Expr], Stmt],
     ) -> Stmt:
         """Results along one axis through the epilogue, those past the image's end left out."""
-        whole = extent % along.m == 0
+        whole = divides(along.m, extent)
         if self.laborious:  # one copy of a long epilogue, results through memory
             sinks = [self._into(half, wrap(self.line_at + i * self.block)) for i in range(along.m)]
             i, value = Var("i"), Var("y", self.anchor.dtype, self.block)
