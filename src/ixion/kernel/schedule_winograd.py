@@ -115,7 +115,7 @@ def layer_plan(
     size: tuple[int, int],
     strides: tuple[int, int],
 ) -> Plan | None:
-    """``winograd_plan`` for a result of shape ``out``, whose sizes may be known at run time only."""
+    """``winograd_plan`` for a result of shape ``out``, whose sizes may be known later."""
     if is_static(*out):
         n, _, height, width = (fixed(d) for d in out)
         return winograd_plan(target, block, n, channels, (height, width), size, strides)
