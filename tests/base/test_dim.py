@@ -196,3 +196,31 @@ def test_same_is_sound(case: tuple, other: tuple, values: dict[str, int]) -> Non
     verdict = dims.same(case[0], other[0])
     if verdict is not None:
         assert verdict == (case[1](values) == other[1](values))
+
+
+@pytest.mark.parametrize(
+    ("dim", "bound"),
+    [
+        (n - 2 * (n // 2), 0),
+        (n - n // 2, 0),
+        (n - (n + 1) // 2, 0),
+        (2 * ((n + 1) // 2) - n, 0),
+        (512 - dims.minimum(n, 512), 0),
+        (dims.maximum(n - 3, 2), 2),
+        (n // 3 + 5, 5),
+        (n + 1 - n // 4 - n // 2, 1),
+        (n - m, None),
+        (-n, None),
+    ],
+)
+def test_lower_bounds(dim: Dim, bound: int | None) -> None:
+    assert dims.lower_bound(dim) == bound
+
+
+def test_reduced_and_simpler() -> None:
+    assert dims.reduced(384 * n, 384) == (n, 1)
+    assert dims.reduced(6 * n + 9, 3 * m) == (2 * n + 3, m)
+    assert dims.reduced(n, Any()) == (n, Any())
+    assert dims.simpler(2 * (n // 2), n) == n
+    assert dims.simpler(n, 7) == 7
+    assert dims.simpler(Any(), n) == n

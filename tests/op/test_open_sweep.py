@@ -24,7 +24,7 @@ from ixion.op.sample import RandomDraw, Sample
 from ixion.te.evaluate import evaluate
 
 NAMES = sorted(op.name for op in get_attr_map("FSamples"))
-SAMPLES = 12
+SAMPLES = 8
 # Ops whose calls cannot have a symbolic size anywhere, and why.
 CLOSED = {
     "sizes": "no operands",
@@ -32,6 +32,8 @@ CLOSED = {
     "zeros": "no operands",
     "ones": "no operands",
     "full": "one scalar operand",
+    "dyn.zeros": "its operand is a shape",
+    "dyn.ones": "its operand is a shape",
 }
 Shapes = list[Any]
 

@@ -343,23 +343,44 @@ def lower_bound(dim: Dim) -> int | None:
         return dim
     if isinstance(dim, Any):
         return 0
-    constant = 0
+    found = term_bound(dim)
+    if found is None:
+        from ixion.base import dim_bounds
+
+        return dim_bounds.by_arguments(dim)
+    return found
+
+
+def term_bound(dim: SymExpr) -> int | None:
+    """The sum of what each term is never below; None where a term is not bounded."""
+    total = 0
     for monomial, factor in dim._terms:
+        bounds = [_atom_bound(atom) for atom, _ in monomial]
+        known = [bound for bound in bounds if bound is not None]
         if not monomial:
-            constant = factor
-        elif factor < 0 or not all(not_negative(atom) for atom, _ in monomial):
-            from ixion.base import dim_bounds
+            total += factor
+        elif factor > 0 and len(known) == len(bounds) == 1 and monomial[0][1] == 1:
+            total += factor * known[0]
+        elif factor < 0 or len(known) != len(bounds) or min(known) < 0:
+            return None
+    return total
 
-            return dim_bounds.by_arguments(dim)
-    return constant
 
-
-def not_negative(atom: Atom) -> bool:
+def _atom_bound(atom: Atom) -> int | None:
     if atom.kind == "var":
-        return True
+        return 0
     bounds = [lower_bound(dim) for dim in atom.dims()]
-    signs = [bound is not None and bound >= 0 for bound in bounds]
-    return any(signs) if atom.kind == "max" else all(signs)
+    known = [bound for bound in bounds if bound is not None]
+    if atom.kind == "max":
+        return max(known, default=None)
+    if len(known) != len(bounds):
+        return None
+    if atom.kind == "min":
+        return min(known)
+    divisor = atom.args[1]
+    if isinstance(divisor, int) and divisor > 0:
+        return known[0] // divisor
+    return 0 if min(known) >= 0 else None
 
 
 _FOLD: dict[str, Callable[..., int]] = {"floordiv": operator.floordiv, "max": max, "min": min}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ixion.base.dim import Atom, Dim, SymExpr, add, build, multiply, not_negative
+from ixion.base.dim import Atom, Dim, SymExpr, add, build, multiply, term_bound
 
 #: So many atoms are replaced by their arguments, one after the other.
 _MOST = 4
@@ -29,13 +29,8 @@ def by_arguments(dim: SymExpr, left: int = _MOST) -> int | None:
 def _bound(dim: Dim, left: int) -> int | None:
     if not isinstance(dim, SymExpr):
         return dim if isinstance(dim, int) else None
-    constant = 0
-    for monomial, factor in dim._terms:
-        if not monomial:
-            constant = factor
-        elif factor < 0 or not all(not_negative(atom) for atom, _ in monomial):
-            return by_arguments(dim, left)
-    return constant
+    found = term_bound(dim)
+    return by_arguments(dim, left) if found is None else found
 
 
 def _never_above(atom: Atom, factor: int) -> list[tuple[int, Dim]]:

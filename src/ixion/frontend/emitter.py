@@ -20,7 +20,7 @@ from ixion.base.dim import Dim, SymExpr
 from ixion.base.errors import IxionError, ModelFormatError
 from ixion.base.span import Span
 from ixion.frontend.term import Array, Term, at_most, static
-from ixion.ir import Call, Expr, Op, Tuple, TupleGetItem, TupleType, Type
+from ixion.ir import Call, Expr, Op, TensorType, Tuple, TupleGetItem, TupleType, Type
 from ixion.ir.sizes import attrs_symbols
 from ixion.op.define import InferArgs
 from ixion.op.value import as_objects, is_concrete, is_settled
@@ -109,8 +109,9 @@ class Emitter:
         kind = term.type
         assert isinstance(kind, TupleType)
         value = term.value[index] if isinstance(term.value, tuple) else None
-        if is_settled(value):
-            return self.sizes(value, kind.fields[index].dtype)  # type: ignore[attr-defined]
+        field = kind.fields[index]
+        if is_settled(value) and isinstance(field, TensorType) and not _is_float(field):
+            return self.sizes(value, field.dtype)
         got = TupleGetItem(term.expr, index, span=self.span)
         return Term(_with_type(got, kind.fields[index]), kind.fields[index], value)
 
@@ -152,7 +153,7 @@ class Emitter:
             raise ModelFormatError(
                 f"the type of {operator.name} cannot be inferred", where=self.span
             )
-        if is_settled(found.value) and operator.name != "sizes":
+        if is_settled(found.value) and operator.name != "sizes" and not _is_float(found.type):
             return self.sizes(found.value, found.type.dtype)
         folded = _fold(operator, call.attrs, parts, found.type)
         if folded is not None:
@@ -185,6 +186,10 @@ class FoldedTuple(Term):
             self._expr = made
             return made
         return self._expr
+
+
+def _is_float(kind: Type) -> bool:
+    return isinstance(kind, TensorType) and dtypes.is_float(kind.dtype)
 
 
 def _with_type(node: Made, kind: Type) -> Made:

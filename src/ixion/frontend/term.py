@@ -11,11 +11,9 @@ from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.ir import Constant, Expr, TensorType, Type
+from ixion.op.define import is_followed
 
 Array = np.ndarray[Any, Any]
-
-#: Integer tensors up to this size are looked at as values: shapes, axes, slice bounds.
-VALUE_LIMIT = 1024
 
 
 class Term:
@@ -87,9 +85,11 @@ class Term:
 
     @property
     def value(self) -> Any:
-        """Known ints, bools or dims of a small integer tensor as an array, else None."""
-        small = self._value is None and self.known and self.size <= VALUE_LIMIT
-        if small and self.dtype.startswith(("int", "uint", "bool")):
+        """Known ints, bools or dims of a small integer tensor as an array, else None.
+
+        Of floats only tiny ones are looked at, for shapes that are scaled in floating point.
+        """
+        if self._value is None and self.known and is_followed(self.type):
             self._value = self.array
         return self._value
 
@@ -121,9 +121,11 @@ class Term:
         return total
 
     def dims(self) -> list[Dim] | None:
-        """The value as a flat list of dims, None if it is not known."""
+        """The value as a flat list of dims, None if it is not known or no list of whole numbers."""
         value = self.value
-        return None if value is None else [_plain(v) for v in np.asarray(value).reshape(-1)]
+        if value is None or dtypes.is_float(self.dtype):
+            return None
+        return [_plain(v) for v in np.asarray(value).reshape(-1)]
 
     def ints(self) -> list[int] | None:
         """The value as a flat list of numbers, None unless all are known."""

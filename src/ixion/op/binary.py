@@ -13,6 +13,7 @@ from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.ir.expr import Call, Expr
 from ixion.ir.types import TensorType, Type
+from ixion.op import ratio
 from ixion.op.broadcast import (
     broadcast_shapes,
     elementwise,
@@ -23,7 +24,15 @@ from ixion.op.broadcast import (
 )
 from ixion.op.call import binary_builder, call
 from ixion.op.compare import Compare, Exact, Ulp
-from ixion.op.define import InferArgs, Names, OpPattern, Reference, Symbolic, define
+from ixion.op.define import (
+    InferArgs,
+    Names,
+    OpPattern,
+    Reference,
+    Symbolic,
+    define,
+    follows_floats,
+)
 from ixion.op.rounding import Array
 from ixion.op.sample import (
     FLOATS,
@@ -43,20 +52,27 @@ NumpyBinary = Callable[[Any, Any], Any]
 TeBinary = Callable[[te.Expr, te.Expr], te.Expr]
 
 
-def on_values(fn: NumpyBinary) -> Symbolic:
-    """The value of an arithmetic op on small integer tensors, dim by dim."""
+def on_values(fn: NumpyBinary, on_floats: NumpyBinary | None = None) -> Symbolic:
+    """The value of an arithmetic op on small tensors, element by element.
+
+    ``fn`` takes dims, ``on_floats`` what floats may be (see ``ratio``); without it floats are not
+    followed.
+    """
 
     def symbolic(args: InferArgs, out: Type, reference: Reference | None) -> Value:
+        rule = on_floats if dtypes.is_float(args.tensor(0).dtype) else fn
+        if rule is None:
+            return None
         a, b = np.broadcast_arrays(as_objects(args.values[0]), as_objects(args.values[1]))
         result = np.empty(a.shape, dtype=object)
         for at in np.ndindex(*a.shape):
-            one = fn(a[at], b[at])
+            one = rule(a[at], b[at])
             if one is None:
                 return None
             result[at] = one
         return result
 
-    return symbolic
+    return symbolic if on_floats is None else follows_floats(symbolic)
 
 
 def _guarded(fn: NumpyBinary) -> NumpyBinary:
@@ -171,15 +187,20 @@ def _nonnegative_mod(a: Any, b: Any) -> Any:
 _ARITHMETIC: dict[
     str, tuple[NumpyBinary, TeBinary, Symbolic | None, int, Compare, Names | None]
 ] = {
-    "add": (np.add, _te("add"), on_values(operator.add), 1, Ulp(1), _torch("add", "Add")),
+    "add": (
+        np.add, _te("add"), on_values(operator.add, ratio.add), 1, Ulp(1), _torch("add", "Add")
+    ),
     "subtract": (
-        np.subtract, _te("sub"), on_values(operator.sub), 1, Ulp(1), _torch("sub", "Sub")
+        np.subtract, _te("sub"), on_values(operator.sub, ratio.subtract), 1, Ulp(1),
+        _torch("sub", "Sub"),
     ),
     "multiply": (
-        np.multiply, _te("mul"), on_values(operator.mul), 1, Ulp(1), _torch("mul", "Mul")
+        np.multiply, _te("mul"), on_values(operator.mul, ratio.multiply), 1, Ulp(1),
+        _torch("mul", "Mul"),
     ),
     "divide": (
-        _DIVIDE, _te_divide, on_values(_guarded(_nonnegative_floor)), 1, Ulp(1), Names("Div")
+        _DIVIDE, _te_divide, on_values(_guarded(_nonnegative_floor), ratio.divide), 1, Ulp(1),
+        Names("Div"),
     ),
     "trunc_divide": (
         _TRUNC, _te_trunc_divide, on_values(_guarded(_nonnegative_floor)), 1, Ulp(1), None
@@ -290,20 +311,32 @@ def _values_differ(a: Any, b: Any) -> bool | None:
     return None if same is None else not same
 
 
-def _known(fn: NumpyBinary) -> NumpyBinary:
-    """A comparison of dims, answered only when both are numbers."""
-    return lambda a, b: bool(fn(a, b)) if isinstance(a, int) and isinstance(b, int) else None
+def _below(a: Any, b: Any) -> bool | None:
+    """``a < b`` of dims, None where it depends on the symbols."""
+    if isinstance(a, dims.Any) or isinstance(b, dims.Any):
+        return None
+    least = dims.lower_bound(dims.add(b, dims.multiply(-1, a)))
+    if least is not None and least > 0:
+        return True
+    excess = dims.lower_bound(dims.add(a, dims.multiply(-1, b)))
+    return False if excess is not None and excess >= 0 else None
+
+
+def _not(found: bool | None) -> bool | None:
+    return None if found is None else not found
 
 
 # op: (numpy, te, value rule, names abroad)
 _COMPARISONS: dict[str, tuple[NumpyBinary, str, NumpyBinary, Names]] = {
     "equal": (np.equal, "eq", _values_equal, _torch("eq", "Equal")),
     "not_equal": (np.not_equal, "ne", _values_differ, _torch("ne")),
-    "less": (np.less, "lt", _known(operator.lt), _torch("lt", "Less")),
-    "less_equal": (np.less_equal, "le", _known(operator.le), _torch("le", "LessOrEqual")),
-    "greater": (np.greater, "gt", _known(operator.gt), _torch("gt", "Greater")),
+    "less": (np.less, "lt", _below, _torch("lt", "Less")),
+    "less_equal": (
+        np.less_equal, "le", lambda a, b: _not(_below(b, a)), _torch("le", "LessOrEqual")
+    ),
+    "greater": (np.greater, "gt", lambda a, b: _below(b, a), _torch("gt", "Greater")),
     "greater_equal": (
-        np.greater_equal, "ge", _known(operator.ge), _torch("ge", "GreaterOrEqual")
+        np.greater_equal, "ge", lambda a, b: _not(_below(a, b)), _torch("ge", "GreaterOrEqual")
     ),
 }  # fmt: skip
 

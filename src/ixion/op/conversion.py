@@ -14,7 +14,8 @@ from ixion.ir.types import TensorType, Type
 from ixion.op.broadcast import elementwise
 from ixion.op.call import call
 from ixion.op.compare import Exact
-from ixion.op.define import InferArgs, Names, OpPattern, Reference, define
+from ixion.op.define import InferArgs, Names, OpPattern, Reference, define, follows_floats
+from ixion.op.ratio import whole
 from ixion.op.rounding import Array, integer_range, narrow, wide
 from ixion.op.sample import Draw, Sample, array, choice, shape
 from ixion.op.value import Value, is_concrete
@@ -59,11 +60,16 @@ def _compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor
 
 
 def _value(args: InferArgs, out: Type, reference: Reference | None) -> Value:
-    """Dims survive casts among wide integers; anything else needs numbers."""
-    if isinstance(out, TensorType) and out.dtype in ("int32", "int64"):
-        return args.values[0]
+    """Dims survive casts among wide integers and through floats; anything else needs numbers."""
     value = args.value(0)
-    if value is None or not is_concrete(value) or not isinstance(out, TensorType):
+    if value is None or not isinstance(out, TensorType):
+        return None
+    from_float = dtypes.is_float(args.tensor(0).dtype)
+    if out.dtype in ("int32", "int64"):
+        return whole(value, "trunc") if from_float else value
+    if out.dtype in ("float32", "float64"):
+        return value
+    if from_float or not is_concrete(value):
         return None
     return convert(value.astype(np.int64), out.dtype)
 
@@ -83,7 +89,7 @@ define(
     reference=_reference,
     compute=_compute,
     compare=Exact(),
-    symbolic=_value,
+    symbolic=follows_floats(_value),
     samples=_cast_samples,
     doc="Value conversion; float to integer truncates and saturates.",
 )

@@ -24,7 +24,7 @@ References and computes take tuple arguments opened: ``concatenate`` of three te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NoReturn
@@ -44,10 +44,15 @@ from ixion.op.compare import Compare, Exact
 from ixion.op.sample import Sampler
 from ixion.op.value import Value, as_objects, is_concrete, settle
 
-__all__ = ["InferArgs", "Inferred", "Names", "OpPattern", "define", "moves"]
+__all__ = [
+    "InferArgs", "Inferred", "Names", "OpPattern", "define", "follows_floats", "is_followed",
+    "moves",
+]  # fmt: skip
 
 # The largest tensor whose symbolic value is tracked: shapes, axes, slice bounds.
 VALUE_LIMIT = 1024
+# As floats only shapes on their way through a scale are followed.
+FLOAT_LIMIT = 8
 
 
 class OpPattern(IntEnum):
@@ -251,7 +256,7 @@ def moves(*concrete: int) -> Symbolic:
                 arrays.append(objects.astype(np.int64) if i in concrete else objects)
         return reference(args.attrs, tuple(arrays), out) if reference else None
 
-    return symbolic
+    return follows_floats(symbolic)
 
 
 def _infer_with_values(
@@ -261,6 +266,8 @@ def _infer_with_values(
     symbolic: Symbolic | None,
     reference: Reference | None,
 ) -> Callable[[InferArgs], Inferred | None]:
+    floats = getattr(symbolic, "floats", False)
+
     def run(args: InferArgs) -> Inferred | None:
         assigned = None
         if any(t is None for t in args.types):
@@ -274,7 +281,7 @@ def _infer_with_values(
         if found is None:
             return None
         out = found if isinstance(found, Inferred) else Inferred(found)
-        if out.value is None and symbolic is not None and _tracked(args, out.type):
+        if out.value is None and symbolic is not None and _tracked(args, out.type, floats):
             out = replace(out, value=settle(symbolic(args, out.type, reference)))
         return out if assigned is None else replace(out, arg_types=assigned)
 
@@ -282,7 +289,23 @@ def _infer_with_values(
     return run
 
 
-def _tracked(args: InferArgs, out: Type) -> bool:
+def follows_floats(rule: Symbolic) -> Symbolic:
+    """Marks a value rule that also understands floats, whose elements may be ``Ratio``s."""
+    rule.floats = True  # type: ignore[attr-defined]
+    return rule
+
+
+def is_followed(kind: Type | None, floats: bool = True) -> bool:
+    """Whether values of such a type are tracked: small tensors of integers, tiny ones of floats."""
+    if not isinstance(kind, TensorType):
+        return False
+    size = dims.prod(kind.shape)
+    whole = kind.dtype.startswith(("int", "uint", "bool"))
+    limit = VALUE_LIMIT if whole else FLOAT_LIMIT if floats and kind.dtype[:5] == "float" else -1
+    return isinstance(size, int) and size <= limit
+
+
+def _tracked(args: InferArgs, out: Type, floats: bool) -> bool:
     """Whether every argument's value is known and the results are small enough to follow."""
     if len(args.values) != len(args.types) or not args.values:
         return False
@@ -290,17 +313,13 @@ def _tracked(args: InferArgs, out: Type) -> bool:
         parts = value if isinstance(value, tuple) else (value,)
         if any(part is None for part in parts):
             return False
-    for kind in out.fields if isinstance(out, TupleType) else (out,):
-        if not isinstance(kind, TensorType):
-            return False
-        size = dims.prod(kind.shape)
-        if (
-            not isinstance(size, int)
-            or size > VALUE_LIMIT
-            or not kind.dtype.startswith(("int", "uint", "bool"))
-        ):
-            return False
-    return True
+    kinds = out.fields if isinstance(out, TupleType) else (out,)
+    return all(is_followed(kind, floats) for kind in (*kinds, *_leaves(args.types)))
+
+
+def _leaves(types: Sequence[Type | None]) -> Iterator[Type | None]:
+    for kind in types:
+        yield from kind.fields if isinstance(kind, TupleType) else (kind,)
 
 
 def _quiet(reference: Reference) -> Reference:

@@ -114,9 +114,9 @@ def _topk_type(args: InferArgs, k: Any) -> Type:
     data, attrs = _infer_ordered(args), args.attrs
     out = list(data.shape)
     if not (isinstance(k, int) and k < 1):
-        size = out[attrs.axis]
-        if isinstance(k, int) and isinstance(size, int) and k > size:
-            args.fail("k is larger than the axis", expected=f"<= {size}", found=k)
+        args.at_most(k, out[attrs.axis], "k is larger than the axis")
+        if not isinstance(k, int):
+            args.at_most(1, k, "k must not be 0, which means all")
         out[attrs.axis] = k
     values, indices = TensorType(out, data.dtype), TensorType(out, attrs.dtype)
     if attrs.ret_type == "both":

@@ -14,7 +14,8 @@ from ixion.op import special
 from ixion.op.broadcast import elementwise, infer_same
 from ixion.op.call import unary_builder
 from ixion.op.compare import Exact, Ulp
-from ixion.op.define import InferArgs, Names, OpPattern, Reference, Symbolic, define
+from ixion.op.define import InferArgs, Names, OpPattern, Reference, Symbolic, define, follows_floats
+from ixion.op.ratio import whole
 from ixion.op.rounding import Array, narrow, wide
 from ixion.op.sample import FLOATS, INTS, Draw, Sample, array, choice, shape, unary_sampler
 from ixion.op.value import Value
@@ -110,6 +111,19 @@ _ROUNDING: dict[str, tuple[Callable[[Array], Any], str, str, Names]] = {
     "round": (np.rint, "round", "Nearest integer, ties to even.", _torch("round", "Round")),
 }
 
+
+def _whole_values(rule: str) -> Symbolic:
+    """Rounded floats, as far as shapes are followed; integers stay as they are."""
+
+    def symbolic(args: InferArgs, out: Type, reference: Reference | None) -> Value:
+        value = args.value(0)
+        if value is None or not dtypes.is_float(args.tensor(0).dtype):
+            return value
+        return whole(value, rule)
+
+    return follows_floats(symbolic)
+
+
 for _name, (_fn, _te, _doc, _names) in _ROUNDING.items():
     define(
         _name,
@@ -120,6 +134,7 @@ for _name, (_fn, _te, _doc, _names) in _ROUNDING.items():
         reference=_on_floats(_fn),
         compute=_intrinsic_on_floats(_te),
         compare=Exact(),
+        symbolic=None if _name == "round" else _whole_values(_name),
         names=_names,
         samples=unary_sampler(types=SIGNED),
         doc=_doc,

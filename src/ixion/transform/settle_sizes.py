@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ixion.base import dim as dims
-from ixion.base.dtype import to_numpy
+from ixion.base.dtype import is_float, to_numpy
 from ixion.ir import Call, Constant, Expr, Function, IRModule, Op, TensorType, TupleGetItem, rewrite
 from ixion.op.sizes import iota, sizes
 from ixion.op.typed import attrs_of, op_name
@@ -61,8 +61,9 @@ def _is_op_call(expr: Expr) -> bool:
 
 
 def _settled(old: Expr, new: Expr, known: KnownValues) -> Expr:
-    value = known.of(old)
-    if value is not None and is_settled(value):
+    value, kind = known.of(old), written_type(old)
+    whole = isinstance(kind, TensorType) and not is_float(kind.dtype)
+    if whole and value is not None and is_settled(value):
         return _tensor(value, old, new)
     if not isinstance(new, Call) or not isinstance(old, Call):
         return new

@@ -9,26 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ixion.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
+from ixion.ir import Call, Constant, Expr, Tuple, TupleGetItem, TupleType, Type, Var
+from ixion.op.define import is_followed
 
 __all__ = ["ArgumentValues", "ValueTable"]
-
-# Larger tensors are data, not shapes.
-_LIMIT = 1024
-_KINDS = ("int", "uint", "bool")
 
 
 def _trackable(kind: Type | None) -> bool:
     if isinstance(kind, TupleType):
         return all(_trackable(field) for field in kind.fields)
-    if not isinstance(kind, TensorType) or not kind.dtype.startswith(_KINDS):
-        return False
-    size = 1
-    for dim in kind.shape:
-        if not isinstance(dim, int):
-            return False
-        size *= dim
-    return size <= _LIMIT
+    return is_followed(kind)
 
 
 class ValueTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ixion.base.dim import Dim
 from ixion.frontend.build.movement import expand_dims, reshape, take, transpose, wrapped
 from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.term import Term, static
@@ -24,7 +25,7 @@ def gather_elements(site: Site) -> Term:
 def _coordinates_first(site: Site, x: Term, indices: Term, batch: int = 0) -> Term:
     """ONNX keeps a coordinate's parts in the last axis, Relay in the first."""
     depth = static(indices.shape[-1])
-    sizes = site.emit.constant([static(x.shape[batch + i]) for i in range(depth)], indices.dtype)
+    sizes = site.emit.sizes(x.shape[batch : batch + depth], indices.dtype)
     negative = site.call("less", indices, 0)
     indices = site.call("where", negative, site.call("add", indices, sizes), indices)
     last = indices.rank - 1
@@ -64,7 +65,7 @@ def scatter_elements(site: Site) -> Term:
 @converts("OneHot")
 def one_hot(site: Site) -> Term:
     indices, values = site.input(0), site.input(2)
-    depth = int(site.ints(1, "a depth")[0])
+    depth = site.dims(1, "a depth")[0]
     off, on = (
         reshape(site.emit, take(site.emit, values, site.emit.constant([i], "int64"), 0), ())
         for i in (0, 1)
@@ -77,15 +78,19 @@ def one_hot(site: Site) -> Term:
     inside = (
         wrapped(site.emit, whole, depth)
         if not whole.known
-        else site.call("where", site.call("less", whole, 0), site.call("add", whole, depth), whole)
+        else site.call("where", site.call("less", whole, 0), _raised(site, whole, depth), whole)
     )
     axis = site.attr("axis", -1)
     return site.call("one_hot", inside, on, off, depth=depth, axis=axis, dtype=values.dtype)
 
 
+def _raised(site: Site, indices: Term, size: Dim) -> Term:
+    return site.call("add", indices, site.emit.sizes(size, indices.dtype))
+
+
 @converts("TopK")
 def top_k(site: Site) -> tuple[Term, ...]:
-    k = site.attr("k") if site.has("k") else int(site.ints(1, "k")[0])
+    k = site.attr("k") if site.has("k") else site.dims(1, "k")[0]
     return site.emit.items(
         site.call(
             "topk",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build import movement
 from ixion.frontend.onnx.convert import Site, converts
-from ixion.frontend.term import Term, at_most, static
+from ixion.frontend.term import Term, at_most
 
 
 @converts("Reshape")
@@ -64,17 +65,17 @@ def concat(site: Site) -> Term:
 @converts("Split")
 def split(site: Site) -> tuple[Term, ...]:
     x, axis = site.input(0), site.attr("axis", 0)
-    sizes: list[int]
     if site.has("split"):
-        sizes = site.attr("split")
-    elif site.optional(1) is not None:
-        sizes = site.ints(1, "sizes")
-    else:
-        count = site.attr("num_outputs", len(site.node.outputs))
-        size = static(x.shape[axis])
-        part = -(-size // at_most(1 << 16, count, "parts of a split"))
+        return movement.split_at(site.emit, x, axis, site.attr("split"))
+    if site.optional(1) is not None:
+        return movement.split_at(site.emit, x, axis, site.dims(1, "sizes"))
+    size, count = x.shape[axis], site.attr("num_outputs", len(site.node.outputs))
+    part = dims.ceil_div(size, at_most(1 << 16, count, "parts of a split"))
+    if isinstance(size, int) and isinstance(part, int):
         sizes = [min(part, max(0, size - part * index)) for index in range(count)]
-    return movement.split_at(site.emit, x, axis, sizes)
+        return movement.split_at(site.emit, x, axis, sizes)
+    rest = dims.add(size, dims.multiply(1 - count, part))
+    return movement.split_at(site.emit, x, axis, [*[part] * (count - 1), rest])
 
 
 @converts("Slice")
@@ -104,17 +105,17 @@ def pad_by_attributes(site: Site) -> Term:
 def pad_by_inputs(site: Site) -> Term:
     value = site.optional(2)
     fill = 0.0 if value is None else movement.reshape(site.emit, value, ())
-    return _padded(site, site.ints(1, "widths"), fill, site.axes(3))
+    return _padded(site, site.dims(1, "widths"), fill, site.axes(3))
 
 
 def _padded(
-    site: Site, widths: list[int], fill: Term | float, axes: list[int] | None = None
+    site: Site, widths: list[Dim], fill: Term | float, axes: list[int] | None = None
 ) -> Term:
     x = site.input(0)
     chosen = list(range(x.rank)) if axes is None else axes
     if len(widths) != 2 * len(chosen):
         raise ModelFormatError("pads of another length than the axes", found=str(widths))
-    pairs = [(0, 0)] * x.rank
+    pairs: list[tuple[Dim, Dim]] = [(0, 0)] * x.rank
     for index, axis in enumerate(chosen):
         pairs[axis] = (widths[index], widths[len(chosen) + index])
     return movement.pad(site.emit, x, pairs, site.attr("mode", "constant"), fill)
@@ -133,7 +134,7 @@ def expand(site: Site) -> Term:
 
 @converts("Tile")
 def tile(site: Site) -> Term:
-    return site.call("tile", site.input(0), reps=tuple(site.ints(1, "repeats")))
+    return site.call("tile", site.input(0), reps=tuple(site.dims(1, "repeats")))
 
 
 @converts("DepthToSpace")
