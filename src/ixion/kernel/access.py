@@ -38,7 +38,7 @@ from ixion.te.expr import (
 )
 from ixion.te.simplify import Ranges, bounds, linear, simplify
 from ixion.te.stmt import Buffer
-from ixion.te.symbolic import never_negative
+from ixion.te.symbolic import coefficient, never_negative
 from ixion.te.tensor import Extent, Tensor
 
 SMALL_FLOATS = frozenset(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
@@ -209,6 +209,12 @@ def stride_of(index: Expr, var: Var, ranges: Ranges) -> int | None:
         elif depends(atom, var):
             return None
     return stride
+
+
+def slope_of(index: Expr, var: Var, ranges: Ranges) -> Extent | None:
+    """As ``stride_of``, where the distance may depend on sizes."""
+    slope, _ = coefficient(linear(index, ranges), var)
+    return None if slope is None else as_extent(slope.expr())
 
 
 class Vectorizer:

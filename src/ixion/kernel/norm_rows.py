@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixion.kernel.access import Access, Operand, depends
+from ixion.kernel.access import Access, Operand, depends, slope_of
 from ixion.kernel.loops import loads_of
 from ixion.kernel.sizes import as_extent, top
 from ixion.te.expr import Const, Expr, Var
-from ixion.te.simplify import Ranges, linear
 from ixion.te.stmt import Buffer
-from ixion.te.symbolic import coefficient
 from ixion.te.tensor import Extent, Tensor
 
 Index = tuple[Expr, ...]
@@ -69,12 +67,6 @@ def _along(norm: Norm, out: Tensor, inputs: Sequence[Tensor], axis: int) -> Rows
     loads = loads_of(value) + loads_of(access.element(norm.source, seen[0], ranges))
     strides: dict[Tensor, list[Extent | None]] = {}
     for tensor, buffer in buffers.items():
-        strides[tensor] = [_stride(x.index, column, ranges) for x in loads if x.buffer is buffer]
+        strides[tensor] = [slope_of(x.index, column, ranges) for x in loads if x.buffer is buffer]
     others = tuple(v for v in index if v is not column)
     return Rows(axis, others, seen[0][:-1], strides)
-
-
-def _stride(index: Expr, column: Var, ranges: Ranges) -> Extent | None:
-    """How far an address moves from one column to the next; None where that is no one number."""
-    slope, _ = coefficient(linear(index, ranges), column)
-    return None if slope is None else as_extent(slope.expr())
