@@ -173,10 +173,10 @@ class _Function:
         stores = self._stores(stmt.then) or (stmt.orelse is not None and self._stores(stmt.orelse))
         branch = self.writer.begin_branch(test, stores=stores)
         yield stmt.then
-        self.writer.end_side(branch)
+        self.writer.end_side(branch, closed=stmt.closed)
         if stmt.orelse is not None:
             yield stmt.orelse
-        self.writer.end_side(branch)
+        self.writer.end_side(branch, closed=stmt.closed)
         self.writer.end_branch(branch)
 
     def _store(self, stmt: Store) -> None:

@@ -250,13 +250,14 @@ class Writer:
         self.loads = dict(branch.outer_loads)
         self._find_floor()
 
-    def end_side(self, branch: Branch) -> None:
+    def end_side(self, branch: Branch, *, closed: bool = False) -> None:
+        """``closed``: registers are after the branch as they were before it."""
         region = self.regions.pop()
         self._find_floor()
         if self.closed:
             branch.sides.append((None, {}))
         else:
-            branch.sides.append((self.label, region.registers))
+            branch.sides.append((self.label, {} if closed else region.registers))
             self.close(f"br label %{branch.labels[2]}")
         if len(branch.sides) == 1:
             self._enter_side(branch, 1)

@@ -134,9 +134,12 @@ def in_some_tiles(
 
 
 def by_size(size: Expr, sizes: Sequence[int], make: Callable[[int], Stmt]) -> Stmt:
-    """``make(n)`` for the one ``n`` of ``sizes``, which ascend, that ``size`` is."""
+    """``make(n)`` for the one ``n`` of ``sizes``, which ascend, that ``size`` is.
+
+    What it makes must not leave results in registers.
+    """
     if len(sizes) == 1:
         return make(sizes[0])
     middle = len(sizes) // 2
     low, high = by_size(size, sizes[:middle], make), by_size(size, sizes[middle:], make)
-    return If(size < sizes[middle], low, high)
+    return If(size < sizes[middle], low, high, closed=True)

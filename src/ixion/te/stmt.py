@@ -109,10 +109,14 @@ class Store(Stmt):
 
 
 class If(Stmt):
-    __slots__ = ("cond", "orelse", "then")
+    """``closed`` says that what a side stores in registers is not read after the statement."""
 
-    def __init__(self, cond: Expr, then: Stmt, orelse: Stmt | None = None) -> None:
-        self.cond, self.then, self.orelse = cond, then, orelse
+    __slots__ = ("closed", "cond", "orelse", "then")
+
+    def __init__(
+        self, cond: Expr, then: Stmt, orelse: Stmt | None = None, *, closed: bool = False
+    ) -> None:
+        self.cond, self.then, self.orelse, self.closed = cond, then, orelse, closed
 
 
 class Prefetch(Stmt):
