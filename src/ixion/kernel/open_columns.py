@@ -32,11 +32,16 @@ def tile_sizes(most: int, edge: int = 0) -> list[int]:
 
 @dataclass(eq=False)
 class OpenColumns:
-    """The tiles numbered from ``first`` up to ``end`` of a row of ``nest``; None is all of them."""
+    """The tiles numbered from ``first`` up to ``end`` of a row of ``nest``; None is all of them.
+
+    Of a row without borders, ``length`` pixels from ``origin`` on may be done alone.
+    """
 
     nest: SpatialNest
     first: Expr | None = None
     end: Expr | None = None
+    origin: Expr | None = None
+    length: Expr | None = None
 
     def __post_init__(self) -> None:
         taps = self.nest.cols
@@ -49,7 +54,8 @@ class OpenColumns:
 
     def line(self) -> Stmt:
         """All of the row's tiles."""
-        return Let(self.width, wrap(self.taps.count), seq(*self._parts()))
+        length = wrap(self.taps.count) if self.length is None else self.length
+        return Let(self.width, length, seq(*self._parts()))
 
     def _parts(self) -> Iterator[Stmt]:
         if self.taps.overhangs is None or self.edge > self.most // 2:
@@ -78,7 +84,8 @@ class OpenColumns:
 
     def _tile(self, col: Expr, size: int, valid: Valid, number: Expr) -> Stmt:
         self.nest.number = number
-        return self.nest.one_tile(simplify(col), size, valid)
+        start = col if self.origin is None else self.origin + col
+        return self.nest.one_tile(simplify(start), size, valid)
 
     def _carefully(self) -> Iterator[Stmt]:
         """Tiles that look at every pixel."""

@@ -1,12 +1,12 @@
 """Numbers that a kernel is given beside its sizes: what follows from them, computed once a plan.
 
 How work is cut up depends on sizes by long formulas that nobody looks into: they are only
-evaluated.  ``pieces``, ``at_least``, ``at_most`` and ``times`` put them together as they stand.
+evaluated.  The functions here put them together as they stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ixion.te.expr import Expr, Size, Var, maximum, minimum, substitute, wrap
@@ -47,6 +47,16 @@ def at_most(extent: Extent, most: Extent) -> Extent:
     if isinstance(extent, int) and isinstance(most, int):
         return min(extent, most)
     return minimum(wrap(extent), most)
+
+
+def largest(extents: Sequence[Extent]) -> Extent:
+    found = extents[0]
+    for n in extents[1:]:
+        if isinstance(n, int) and isinstance(found, int):
+            found = max(found, n)
+        else:
+            found = maximum(wrap(found), n)
+    return found
 
 
 def times(extents: Iterable[Extent]) -> Extent:

@@ -23,6 +23,7 @@ from ixion.op.typed import op_name
 from ixion.te.expr import Expr, Var, binary, broadcast
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Stmt, seq
+from ixion.te.tensor import Extent
 
 
 @dataclass(eq=False)
@@ -66,7 +67,7 @@ class GatedNest(ConvNest):
         return [*super().private, self.weights]
 
     @property
-    def scratch(self) -> int:
+    def scratch(self) -> Extent:
         assert self.weights is not None
         return self.weights.offset + 4 * self.panel
 
@@ -76,7 +77,6 @@ class GatedConv(DirectConv):
     """A convolution whose data operand is a product with a gate, inside the kernel."""
 
     rank = 5
-    open_sizes = False
     nest = GatedNest
 
     @classmethod

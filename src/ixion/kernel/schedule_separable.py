@@ -10,6 +10,7 @@ from ixion.ir import Expr
 from ixion.kernel.access import Access, Operand
 from ixion.kernel.group import Group
 from ixion.kernel.layout import Layout
+from ixion.kernel.scalars import Scalars
 from ixion.kernel.schedule import (
     Lowered,
     Pack,
@@ -21,16 +22,17 @@ from ixion.kernel.schedule import (
     layout_pack,
     register_schedule,
 )
-from ixion.kernel.schedule_conv import pack_conv, pack_depthwise, window_tile
+from ixion.kernel.schedule_conv import pack_conv, pack_depthwise, sizes_of, window_tile
 from ixion.kernel.separable import Separable, Strip, StripConv, StripDepthwise, strip, write_to
 from ixion.kernel.separable_plan import SeparablePlan, depthwise_taps, separable_plan
+from ixion.kernel.sizes import fixed, is_static, product
 from ixion.kernel.taps import Taps
-from ixion.kernel.tile import TileShape, choose_tile
+from ixion.kernel.tile import TileShape, row_tile
 from ixion.op.conv_chain import is_depthwise
-from ixion.op.typed import op_name, shape_of
+from ixion.op.typed import op_name
 from ixion.te.expr import Var, wrap
 from ixion.te.stmt import Buffer
-from ixion.te.tensor import Tensor
+from ixion.te.tensor import Extent, Tensor
 
 
 @register_schedule("separable")
@@ -38,6 +40,7 @@ class SeparableSchedule(Schedule):
     """[1x1 and elementwise] depthwise and elementwise [1x1 and elementwise]."""
 
     rank = 10
+    open_sizes = True
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
@@ -60,6 +63,7 @@ class SeparableSchedule(Schedule):
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         self.packs: dict[int, Pack] = {}
+        self.scalars = Scalars()
         self.access = Access()
         self.buffers = [Buffer(f"in{i}", t.dtype) for i, t in enumerate(self.group.inputs)]
         for i, t in enumerate(self.group.inputs):
@@ -77,88 +81,92 @@ class SeparableSchedule(Schedule):
         shape = [int(n) for n in self.group.inputs[i].shape]  # type: ignore[arg-type]
         param = self.group.params[i]
         user = next(c for c in self.group.calls if any(a is param for a in c.args))
-        return constant_layout(shape, shape_of(user), out)
+        return constant_layout(shape, sizes_of(user), out)
 
     def _nests(self, place: Operand) -> Separable:
         plan, tile = self._plan()
-        image, out = shape_of(self.middle.args[0]), shape_of(self.middle)
-        blocks = -(-out[1] // self.block)
+        image, out = sizes_of(self.middle.args[0]), sizes_of(self.middle)
+        blocks = -(-fixed(out[1]) // self.block)
+        rows, height = self.scalars.named("band", plan.band), self.scalars.named("high", plan.height)
         under = band = None
-        free = 0  # bytes of private memory in use
+        free: Extent = 0  # bytes of private memory in use
         if self.expands:
             first = wrap(0) if plan.whole else Var("under")
             under = strip(
-                "rows", free, plan.panel, plan.height, image[3], self.block, first, Var("base")
+                "rows", free, plan.panel, height, image[3], self.block, first, Var("base")
             )
             free = under.scratch
         if self.projects:
-            band = strip("band", free, blocks, plan.band, out[3], self.block, Var("top"), wrap(0))
+            band = strip("band", free, blocks, rows, out[3], self.block, Var("top"), wrap(0))
             free = band.scratch
         self.free = free
-        depthwise = self._depthwise(plan.band, place, under, band)
+        depthwise = self._depthwise(rows, place, under, band)
         expand = project = None
         if under is not None:
-            flat = plan.whole and image[2] > 1
-            size = (1, image[2] * image[3]) if flat else image[2:]
+            flat = (plan.whole and image[2] != 1) or not is_static(*image[2:])
+            size = (1, product(image[2:])) if flat else image[2:]
             expand = self._pointwise(0, size, tile, Operand(under.buffer), size[0], None, flat)
             write_to(expand, under)
         if band is not None:
-            wide = -(-shape_of(self.heads[-1])[1] // self.block)
-            last = choose_tile(self.target, self.block, out[3], wide)
-            project = self._pointwise(-1, out[2:], last, place, plan.band, band, False)
+            wide = -(-fixed(sizes_of(self.heads[-1])[1]) // self.block)
+            last = row_tile(self.target, self.block, out[3], wide)
+            project = self._pointwise(-1, out[2:], last, place, rows, band, False)
         return Separable(depthwise, expand, project, under, band, plan.panel)
 
     def _plan(self) -> tuple[SeparablePlan, TileShape]:
         """The cut into tasks, and the tile of the first product."""
-        height, width = shape_of(self.middle.args[0])[2:]
-        blocks = -(-shape_of(self.middle)[1] // self.block)
-        length = height * width
+        height, width = sizes_of(self.middle.args[0])[2:]
+        blocks = -(-fixed(sizes_of(self.middle)[1]) // self.block)
+        length = product([height, width])
         plan, tile = self._planned(length, blocks)
-        if not plan.whole:
+        if not plan.whole and isinstance(length, int):
             length = width
             plan, tile = self._planned(length, blocks)
         if plan.panel < tile.blocks:
-            tile = choose_tile(self.target, self.block, length, plan.panel)
+            tile = row_tile(self.target, self.block, length, plan.panel)
         return plan, tile
 
-    def _planned(self, length: int, blocks: int) -> tuple[SeparablePlan, TileShape]:
-        tile = choose_tile(self.target, self.block, length, blocks)
+    def _planned(self, length: Extent, blocks: int) -> tuple[SeparablePlan, TileShape]:
+        tile = row_tile(self.target, self.block, length, blocks)
         plan = separable_plan(self.heads, self.block, tile.blocks)
         assert plan is not None
         return plan, tile
 
     def _depthwise(
-        self, chunk: int, place: Operand, read: Strip | None, write: Strip | None
+        self, chunk: Extent, place: Operand, read: Strip | None, write: Strip | None
     ) -> StripDepthwise:
         number = int(self.expands)
         rows, cols = depthwise_taps(self.middle)
-        channels = shape_of(self.middle)[1]
+        batch, channels = sizes_of(self.middle)[0], fixed(sizes_of(self.middle)[1])
         pack = Pack(f"depthwise:{self.block}", partial(pack_depthwise, block=self.block))
         nest = StripDepthwise(
-            shape_of(self.middle)[0], rows, cols, self.block, -(-channels // self.block),
+            batch, rows, cols, self.block, -(-channels // self.block),
             window_tile(self.target, self.block, cols.count), self.outs[number],
             place if write is None else Operand(write.buffer), self.access, self.anchors[number],
-            chunk, cols.count, False, raw_offset=self.free, source=self._source(read),
-            weights=self._weights(number, pack), strip=read,
+            chunk, None if cols.is_open else cols.count, False, raw_offset=self.free,
+            scalars=self.scalars, source=self._source(read), weights=self._weights(number, pack),
+            strip=read,
         )  # fmt: skip
         if write is not None:
             write_to(nest, write)
         return nest
 
     def _pointwise(
-        self, number: int, image: Sequence[int], tile: TileShape, place: Operand, chunk: int,
+        self, number: int, image: Sequence[Extent], tile: TileShape, place: Operand, chunk: Extent,
         read: Strip | None, flat: bool,
     ) -> StripConv:  # fmt: skip
-        shape, ins = shape_of(self.heads[number]), shape_of(self.heads[number].args[0])[1]
+        head = self.heads[number]
+        batch, outs, ins = *sizes_of(head)[:2], fixed(sizes_of(head.args[0])[1])
         rows, cols = (Taps(n, 1, 0, 1, 1, n) for n in image)
         pack = Pack(f"conv:1:{tile.blocks}:{self.block}:{self.block}", partial(
             pack_conv, groups=1, blocks=tile.blocks, block=self.block, in_block=self.block
         ))  # fmt: skip
         return StripConv(
-            shape[0], rows, cols, self.block, -(-shape[1] // self.block), tile, self.outs[number],
-            place, self.access, self.anchors[number], chunk, cols.count, flat,
-            raw_offset=self.free, in_channels=ins, out_channels=shape[1],
-            source=self._source(read), weights=self._weights(number, pack), strip=read,
+            batch, rows, cols, self.block, -(-fixed(outs) // self.block), tile, self.outs[number],
+            place, self.access, self.anchors[number], chunk, None if cols.is_open else cols.count,
+            flat, raw_offset=self.free, scalars=self.scalars, in_channels=ins,
+            out_channels=fixed(outs), source=self._source(read),
+            weights=self._weights(number, pack), strip=read,
         )  # fmt: skip
 
     def _source(self, read: Strip | None) -> Buffer:

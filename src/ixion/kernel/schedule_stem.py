@@ -10,9 +10,11 @@ from ixion.base.target import Target
 from ixion.kernel.access import Operand
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout
+from ixion.kernel.samples import sampled, samples
 from ixion.kernel.schedule import Lowered, Pack, Place, register_schedule
 from ixion.kernel.schedule_conv import DirectConv
-from ixion.kernel.schedule_winograd import Array, Plan, pack_winograd, winograd_plan
+from ixion.kernel.schedule_winograd import Array, Plan, layer_plan, pack_winograd
+from ixion.kernel.sizes import as_extent
 from ixion.kernel.space_to_depth import Halved, SpaceToDepth, halved_weights
 from ixion.kernel.winograd import Image, Winograd
 from ixion.kernel.winograd_math import Axis
@@ -26,7 +28,6 @@ class StemConv(DirectConv):
     """Stride 2 over an image of few channels: neighbours to channels, then Winograd."""
 
     rank = 12
-    open_sizes = False
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
@@ -41,9 +42,11 @@ class StemConv(DirectConv):
         if plan is None:
             return False
         outs = stem.blocks(stem.out_channels) * stem.block
-        work = prod(stem.out_shape[2:]) * stem.in_channels * prod(window.size) * outs / stem.block
-        moved = stem.halved_image().size / stem.block * 2 * 4 * stem.in_channels
-        return bool(plan.cycles + moved < 0.9 * work * stem.out_shape[0])
+        n, _, *image = (max(1, sampled(d, samples(stem.out_shape)[0])) for d in stem.out_shape)
+        work = prod(image) * stem.in_channels * prod(window.size) * outs / stem.block
+        size = max(1, sampled(stem.halved_image().size, samples(stem.out_shape)[0]))
+        moved = size / stem.block * 2 * 4 * stem.in_channels
+        return bool(plan.cycles + moved < 0.9 * work * n)
 
     def __init__(self, group: Group, target: Target) -> None:
         super().__init__(group, target)
@@ -57,16 +60,16 @@ class StemConv(DirectConv):
         rows, cols = self.halves
         return SpaceToDepth(
             self.out_shape[0], self.in_channels, self.data_shape[2], self.data_shape[3],
-            self.out_shape[2] + rows.taps - 1, self.out_shape[3] + cols.taps - 1,
-            rows.before, cols.before, self.block,
+            as_extent(self.out_shape[2] + rows.taps - 1),
+            as_extent(self.out_shape[3] + cols.taps - 1), rows.before, cols.before, self.block,
         )  # fmt: skip
 
     def plan(self) -> Plan | None:
         """The Winograd plan of the convolution over the halved image."""
         rows, cols = self.halves
-        plan = winograd_plan(
-            self.target, self.block, self.out_shape[0], (4 * self.in_channels, self.out_channels),
-            (self.out_shape[2], self.out_shape[3]), (rows.taps, cols.taps), (1, 1),
+        plan = layer_plan(
+            self.target, self.block, self.out_shape, (4 * self.in_channels, self.out_channels),
+            (rows.taps, cols.taps), (1, 1),
         )  # fmt: skip
         return plan if plan is not None and plan.fused else None
 
@@ -87,7 +90,7 @@ class StemConv(DirectConv):
             Image(4 * self.in_channels, image.rows, image.cols),
             Image(self.out_channels, self.out_shape[2], self.out_shape[3]), 0, 0, self.block,
             plan.tile, plan.chunk, plan.splits, halved, buffers[weights], self.out, place, access,
-            self.anchor,
+            self.anchor, plan.room, plan.fewest,
         )  # fmt: skip
         packs = self.packs(access)
         packs[weights] = self._pack(plan)
@@ -99,8 +102,9 @@ class StemConv(DirectConv):
             image.kernel(f"{name}_halved", halved, source), layer.fused(name, params)
         ]  # fmt: skip
         return Lowered(
-            [(k, tuple(places[b] for b in k.params)) for k in kernels], packs, [4 * image.size]
-        )
+            [(k, tuple(places[b] for b in k.params)) for k in kernels], packs,
+            [as_extent(4 * image.size)],
+        )  # fmt: skip
 
     def _pack(self, plan: Plan) -> Pack:
         rows, cols = self.halves

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 from ixion.kernel.conv_direct import ConvNest
 from ixion.kernel.loops import decode
-from ixion.kernel.spatial import SpatialNest
+from ixion.kernel.scalars import largest, pieces, times
+from ixion.kernel.spatial import SpatialNest, max_scratch
 from ixion.kernel.window import DepthwiseNest
 from ixion.te.expr import Expr, Var, maximum, minimum, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
+from ixion.te.tensor import Extent
 
 
 @dataclass(eq=False)
@@ -30,8 +32,8 @@ class Strip:
     """
 
     buffer: Buffer
-    height: int
-    width: int
+    height: Extent
+    width: Extent
     block: int
     first: Expr
     base: Expr
@@ -42,16 +44,17 @@ class Strip:
         return simplify((line * self.width + col) * self.block)
 
     @property
-    def scratch(self) -> int:
+    def scratch(self) -> Extent:
         """Bytes of private memory up to its end, in whole cache lines."""
-        return -(-(self.buffer.offset + 4 * self.buffer.size) // 64) * 64
+        return pieces(self.buffer.offset + 4 * self.buffer.size, 64) * 64
 
 
 def strip(
-    name: str, after: int, blocks: int, height: int, width: int, block: int, first: Expr, base: Expr
-) -> Strip:
+    name: str, after: Extent, blocks: int, height: Extent, width: Extent, block: int, first: Expr,
+    base: Expr,
+) -> Strip:  # fmt: skip
     """A strip of ``blocks`` channel blocks that begins ``after`` so many bytes."""
-    size = blocks * height * width * block
+    size = times([height, width, blocks * block])
     buffer = Buffer(name, "float32", "scratch", size, offset=after)
     return Strip(buffer, height, width, block, first, base)
 
@@ -100,7 +103,7 @@ class Separable:
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         """One kernel; a task is a band, without ``project`` a panel of a band."""
         dw, task = self.depthwise, Var("task")
-        parts = [(dw.n, dw.batch), (dw.row_chunk, dw.row_chunks)]
+        parts: list[tuple[Var, Extent]] = [(dw.n, dw.batch), (dw.row_chunk, dw.row_chunks)]
         panel = Var("panel")
         panels = -(-dw.blocks // self.panel)
         if self.project is None:
@@ -111,11 +114,12 @@ class Separable:
         nests: list[SpatialNest] = [n for n in (self.expand, dw, self.project) if n is not None]
         strips = [s for s in (self.rows, self.band) if s is not None]
         private = [b for n in nests for b in n.private] + [s.buffer for s in strips]
-        tasks = dw.batch * dw.row_chunks * (panels if self.project is None else 1)
-        scratch = max([s.scratch for s in strips] + [n.scratch for n in nests])
-        body = decode(task, parts, self._bounded(body))
+        given = dw.scalars.values
+        tasks = times(dw.scalars.value(n) for _, n in parts)
+        scratch = dw.scalars.value(largest([*(s.scratch for s in strips), max_scratch(nests)]))
         return Kernel(
-            name, params, task, tasks, body, locals=tuple(private), scratch=scratch
+            name, params, task, tasks, decode(task, parts, self._bounded(body)), tuple(given),
+            scratch, tuple(private), tuple(given.values()),
         )  # fmt: skip
 
     def _bounded(self, body: Stmt) -> Stmt:
@@ -143,11 +147,14 @@ class Separable:
     def _expanded(self, expand: StripConv, rows: Strip) -> Stmt:
         """The rows of the image under the band."""
         dw = self.depthwise
-        if expand.flat:
+        if expand.flat and not expand.long:
             return expand.lines(wrap(0), wrap(1))
         last = (dw.row_chunk * dw.chunk_rows + (dw.chunk_rows - 1)) * dw.rows.step
         reach = dw.rows.first + (dw.rows.taps - 1) * dw.rows.delta
-        return expand.lines(rows.first, minimum(last + (reach + 1), dw.rows.extent))
+        end = minimum(last + (reach + 1), wrap(dw.rows.extent))
+        if expand.long:
+            return expand.stretch(rows.first * rows.width, (end - rows.first) * rows.width)
+        return expand.lines(rows.first, end)
 
     def _projected(self, project: StripConv) -> Stmt:
         outs = Var("outs")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ixion.ir import Call
-from ixion.kernel.schedule_conv import spatial_taps
+from ixion.kernel.samples import sampled, samples
+from ixion.kernel.scalars import at_least, at_most, pieces
+from ixion.kernel.schedule_conv import sizes_of, spatial_taps
+from ixion.kernel.sizes import fixed
 from ixion.kernel.taps import Taps
 from ixion.op.conv_chain import is_depthwise
-from ixion.op.typed import attrs_of, dims_of, shape_of
+from ixion.op.typed import attrs_of, shape_of
 from ixion.op.window import Window
+from ixion.te.tensor import Extent
 
 LANES = 16  # channels per block where no target is known
 STRIP = 384 << 10  # bytes of a strip: it and what a task reads stay in a second-level cache
@@ -24,22 +28,43 @@ SHARED, SHARED_BY_TWO = 8, 4
 class SeparablePlan:
     """Rows of depthwise results per task, channel blocks per panel, and rows under the band.
 
-    ``whole`` says that the band is the image.
+    ``whole`` says that the band is the image; not where it is known at run time only.
     """
 
-    band: int
+    band: Extent
     panel: int
-    height: int
+    height: Extent
     whole: bool
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What decides: taps and channel blocks of the depthwise convolution, and what is around it."""
+
+    rows: Taps
+    cols: Taps
+    blocks: int
+    vector: int
+    expands: bool
+    projects: bool
+
+    def sampled(self, sizes: dict[str, int]) -> _Layer:
+        """The layer for these sizes."""
+        rows, cols = _for(self.rows, sizes), _for(self.cols, sizes)
+        return replace(self, rows=rows, cols=cols)
+
+
+def _for(taps: Taps, sizes: dict[str, int]) -> Taps:
+    count, extent = (max(1, sampled(n, sizes)) for n in (taps.count, taps.extent))
+    return replace(taps, count=count, extent=extent)
 
 
 def depthwise_taps(call: Call) -> tuple[Taps, Taps]:
     """Rows and columns of a depthwise convolution of images."""
-    attrs, size = attrs_of(call), shape_of(call.args[1])[2:]
+    attrs, data = attrs_of(call), sizes_of(call.args[0])
+    size = shape_of(call.args[1])[2:]
     window = Window.of(size, attrs.strides, attrs.dilation, attrs.padding)
-    # Only the images' sizes matter, and those are numbers; the batch may be a symbol.
-    data, out = ([d if isinstance(d, int) else 0 for d in dims_of(x)] for x in (call.args[0], call))
-    return spatial_taps(window, data, out)
+    return spatial_taps(window, data, sizes_of(call))
 
 
 def separable_plan(heads: Sequence[Call], block: int, panel: int) -> SeparablePlan | None:
@@ -49,31 +74,49 @@ def separable_plan(heads: Sequence[Call], block: int, panel: int) -> SeparablePl
     """
     middle = next(i for i, h in enumerate(heads) if is_depthwise(h))
     rows, cols = depthwise_taps(heads[middle])
-    vector = 4 * block
-    blocks = -(-shape_of(heads[middle].args[1])[0] // block)
-    most = rows.count
-    if middle + 1 < len(heads):
-        most = max(1, min(most, 2 * STRIP // (blocks * cols.count * vector)))
-    if middle == 0:
-        return _plan(rows, _even(rows.count, most), 1)
-    shares = (SHARED if middle + 1 == len(heads) else SHARED_BY_TWO) * (_span(rows) - rows.step)
-    for size, strip in ((panel, STRIP), (1, STRIP), (1, LONGEST)):
-        fits = strip // (size * cols.extent * vector) - _span(rows)
-        plan = _plan(rows, _even(rows.count, min(most, fits // rows.step + 1)), size)
-        if plan.whole or plan.band * rows.step >= shares:
-            return plan
+    blocks = -(-fixed(sizes_of(heads[middle])[1]) // block)
+    layer = _Layer(rows, cols, blocks, 4 * block, middle > 0, middle + 1 < len(heads))
+    if not layer.expands:
+        return _plan(rows, _even(rows.count, _most_rows(layer)), 1)
+    given = samples((1, 1, rows.extent, cols.extent))
+    tried = [layer.sampled(sizes) for sizes in given] if rows.is_open or cols.is_open else [layer]
+    for size, room in ((panel, STRIP), (1, STRIP), (1, LONGEST)):
+        if all(_is_worthwhile(one, size, room) for one in tried):
+            return _cut(layer, size, room)
     return None
+
+
+def _is_worthwhile(layer: _Layer, size: int, room: int) -> bool:
+    """Whether the rows that bands share are few."""
+    rows, plan = layer.rows, _cut(layer, size, room)
+    shares = (SHARED_BY_TWO if layer.projects else SHARED) * (_span(rows) - rows.step)
+    return plan.whole or fixed(plan.band) * rows.step >= shares
+
+
+def _cut(layer: _Layer, size: int, room: int) -> SeparablePlan:
+    """Panels of ``size`` blocks and as many rows as fit ``room`` bytes."""
+    rows, line = layer.rows, at_least(layer.cols.extent * (size * layer.vector), 1)
+    fits = room // line - _span(rows)
+    return _plan(rows, _even(rows.count, at_most(_most_rows(layer), fits // rows.step + 1)), size)
+
+
+def _most_rows(layer: _Layer) -> Extent:
+    """Rows of depthwise results that a task may have."""
+    if not layer.projects:
+        return layer.rows.count
+    line = at_least(layer.cols.count * (layer.blocks * layer.vector), 1)
+    return at_least(at_most(layer.rows.count, 2 * STRIP // line), 1)
 
 
 def _span(rows: Taps) -> int:
     return (rows.taps - 1) * rows.delta + 1
 
 
-def _even(count: int, most: int) -> int:
-    pieces = -(-count // max(1, most))
-    return -(-count // pieces)
+def _even(count: Extent, most: Extent) -> Extent:
+    return pieces(count, at_least(pieces(count, at_least(most, 1)), 1))
 
 
-def _plan(rows: Taps, band: int, panel: int) -> SeparablePlan:
-    under = min((band - 1) * rows.step + _span(rows), rows.extent)
-    return SeparablePlan(band, panel, under, band == rows.count)
+def _plan(rows: Taps, band: Extent, panel: int) -> SeparablePlan:
+    under = at_most((band - 1) * rows.step + _span(rows), rows.extent)
+    whole = isinstance(band, int) and not rows.is_open and band == rows.count
+    return SeparablePlan(band, panel, under, whole)

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ixion.kernel.loops import decode
+from ixion.kernel.sizes import as_extent, ceil_div, least, most, product
 from ixion.te.expr import Const, Expr, Lanes, Var, logical_and, minimum, select, wrap
 from ixion.te.stmt import Buffer, For, If, Kernel, Let, Stmt, seq
+from ixion.te.tensor import Extent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 TASK_ROWS = 8
@@ -41,12 +43,12 @@ class Halved:
 class SpaceToDepth:
     """A plain image of ``batch x channels x height x width`` to ``rows x cols`` positions."""
 
-    batch: int
+    batch: Extent
     channels: int
-    height: int
-    width: int
-    rows: int
-    cols: int
+    height: Extent
+    width: Extent
+    rows: Extent
+    cols: Extent
     top: int
     left: int
     block: int
@@ -56,43 +58,44 @@ class SpaceToDepth:
         return -(-4 * self.channels // self.block)
 
     @property
-    def size(self) -> int:
+    def size(self) -> Extent:
         """Elements written."""
-        return self.batch * self.blocks * self.rows * self.cols * self.block
+        return product([self.batch, self.blocks, self.rows, self.cols, self.block])
 
     def kernel(self, name: str, out: Buffer, source: Buffer) -> Kernel:
         """Tasks are runs of output rows of one image and block of channels."""
         task, n, b, chunk, row = Var("task"), Var("n"), Var("b"), Var("chunk"), Var("row")
-        chunks = -(-self.rows // TASK_ROWS)
-        parts = [(n, self.batch), (b, self.blocks), (chunk, chunks)]
+        chunks = ceil_div(self.rows, TASK_ROWS)
+        parts: list[tuple[Var, Extent]] = [(n, self.batch), (b, self.blocks), (chunk, chunks)]
         line: Stmt = seq()
         for number in reversed(range(self.blocks)):
             one = self._line(out, source, n, number, row)
             line = If(b.equal(number), one, line) if number < self.blocks - 1 else one
-        end = minimum((chunk + 1) * TASK_ROWS, self.rows)
+        end = minimum((chunk + 1) * TASK_ROWS, wrap(self.rows))
         body = decode(task, parts, For(row, chunk * TASK_ROWS, end, line))
-        return Kernel(name, (out, source), task, self.batch * self.blocks * chunks, body)
+        return Kernel(name, (out, source), task, product(n for _, n in parts), body)
 
     def _line(self, out: Buffer, source: Buffer, n: Var, number: int, row: Var) -> Stmt:
         """One row: positions whose pixels are all inside the image, and those at its ends."""
-        first = min(-(-self.left // 2), self.cols)
-        last = max(first, min(self.cols, (self.width + self.left) // 2))
+        first = least(-(-self.left // 2), self.cols)
+        last = most(first, least(self.cols, as_extent((self.width + self.left) // 2)))
         col, base = Var("col"), Var("base")
         block = (n * self.blocks + number) * (self.rows * self.cols * self.block)
         at = block + (row * self.cols + col) * self.block
-        top, bottom = row * 2 - self.top >= 0, row * 2 + 1 - self.top < self.height
+        top, bottom = row * 2 - self.top >= 0, row * 2 + 1 - self.top < wrap(self.height)
 
         def store(careful: bool) -> Stmt:
             return out.store(at, self._position(source, n, number, row, col, base, careful))
 
-        def run(lo: int, hi: int, careful: bool) -> list[Stmt]:
-            return [For(col, lo, hi, store(careful))] if hi > lo else []
+        def run(lo: Extent, hi: Extent, careful: bool) -> list[Stmt]:
+            nothing = isinstance(lo, int) and isinstance(hi, int) and hi <= lo
+            return [] if nothing else [For(col, lo, hi, store(careful))]
 
         edges = [*run(0, first, True), *run(last, self.cols, True)]
         inner = If(
             logical_and(top, bottom), seq(*run(first, last, False)), seq(*run(first, last, True))
         )
-        body = seq(*edges, inner) if last > first else seq(*edges)
+        body = seq(*edges, inner) if run(first, last, False) else seq(*edges)
         start = (n * self.channels * self.height + row * 2 - self.top) * self.width - self.left
         return Let(base, start, body)
 
@@ -112,7 +115,8 @@ class SpaceToDepth:
                 continue
             y, x = row * 2 + (a - self.top), col * 2 + (b - self.left)
             inside = logical_and(
-                logical_and(y >= 0, y < self.height), logical_and(x >= 0, x < self.width)
+                logical_and(y >= 0, y < wrap(self.height)),
+                logical_and(x >= 0, x < wrap(self.width)),
             )
             value = source.load(select(inside, index, wrap(0)))
             lanes.append(select(inside, value, Const(0, source.dtype)))

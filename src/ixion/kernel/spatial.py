@@ -16,7 +16,7 @@ from typing import Literal
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.loops import decode
 from ixion.kernel.open_columns import OpenColumns
-from ixion.kernel.scalars import Scalars, pieces, times
+from ixion.kernel.scalars import Scalars, largest, pieces, times
 from ixion.kernel.sizes import as_extent, ceil_div, is_static, product, top
 from ixion.kernel.taps import Taps
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles
@@ -68,7 +68,7 @@ class SpatialNest:
     chunk_rows: Extent
     chunk_cols: Extent | None
     flat: bool
-    raw_offset: int = field(default=0, kw_only=True)  # where private memory is free
+    raw_offset: Extent = field(default=0, kw_only=True)  # where private memory is free
     scalars: Scalars = field(default_factory=Scalars, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -158,6 +158,12 @@ class SpatialNest:
         lo, hi = self.rows.bounds(self.row)
         line = Let(self.lo, lo, Let(self.hi, hi, seq(*self._column_chunks())))
         return For(self.row, first, end, line)
+
+    def stretch(self, first: Expr, length: Expr) -> Stmt:
+        """``length`` pixels from ``first`` on of an image that is seen as one row."""
+        line = OpenColumns(self, origin=first, length=length).line()
+        taps = wrap(self.rows.taps)
+        return Let(self.row, wrap(0), Let(self.lo, wrap(0), Let(self.hi, taps, line)))
 
     # Tiles of a row.
 
@@ -326,7 +332,7 @@ class SpatialNest:
         return [self.acc.buffer, self.raw] if self.laborious else [self.acc.buffer]
 
     @property
-    def scratch(self) -> int:
+    def scratch(self) -> Extent:
         """Bytes of private memory."""
         return self.raw_offset + 4 * self.raw.size if self.laborious else 0
 
@@ -411,8 +417,9 @@ def spatial_kernel(name: str, nests: list[SpatialNest], params: tuple[Buffer, ..
     )  # fmt: skip
 
 
-def max_scratch(nests: Sequence[SpatialNest]) -> int:
-    return max(n.scratch for n in nests)
+def max_scratch(nests: Sequence[SpatialNest]) -> Extent:
+    """Bytes of private memory that the nests need one after another."""
+    return largest([n.scratch for n in nests])
 
 
 def splat(value: float, dtype: str, lanes: int) -> Expr:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ixion.base.dim import SymExpr
 from ixion.ir import Call, Constant
-from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name
+from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name, shape_of, tensor_type
 
 FEWEST = 8  # input channels of a pointwise convolution: with fewer they are not in blocks
 
@@ -37,22 +38,26 @@ def is_depthwise(call: Call) -> bool:
 def _is_pointwise(call: Call) -> bool:
     """A product of channels at each pixel: window, stride and groups of 1, no padding."""
     attrs, data, out = attrs_of(call), dims_of(call.args[0]), dims_of(call)
-    single = dims_of(call.args[1])[2:] == (1, 1) and set(attrs.strides) == {1}
-    wide = isinstance(data[1], int) and data[1] >= FEWEST
-    return attrs.groups == 1 and single and out[2:] == data[2:] and wide
+    single = tuple(shape_of(call.args[1])[2:]) == (1, 1) and set(attrs.strides) == {1}
+    many = isinstance(data[1], int) and data[1] >= FEWEST
+    return attrs.groups == 1 and single and out[2:] == data[2:] and many
 
 
 def _plain(call: Call) -> bool:
-    """Not empty, images of static size, float, in the exporters' layouts, with constant weights
-    alone.
-    """
+    """Not empty, float, in the exporters' layouts, channels known, with constant weights alone."""
     if isinstance(call.args[0], Constant) or not isinstance(call.args[1], Constant):
         return False
     attrs, values = attrs_of(call), (*call.args, call)
     layouts = (attrs.data_layout, attrs.out_layout or "NCHW", attrs.kernel_layout)
-    sizes = [n for x in values for n in dims_of(x)[0 if x is call.args[1] else 1 :]]
+    shapes = [tensor_type(x).shape for x in values]
+    channels = [n for shape in shapes for n in shape[1:2]]
     return (
         layouts == ("NCHW", "NCHW", "OIHW")
         and all(dtype_of(x) == "float32" for x in values)
-        and all(isinstance(n, int) and n > 0 for n in sizes)
+        and all(isinstance(n, int) for n in channels)
+        and all(isinstance(n, SymExpr) or _is_some(n) for shape in shapes for n in shape)
     )
+
+
+def _is_some(n: object) -> bool:
+    return isinstance(n, int) and n > 0

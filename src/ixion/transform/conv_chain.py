@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ixion.ir import Call, Constant
+from ixion.kernel.group import extents_of
+from ixion.kernel.samples import usual_side
 from ixion.kernel.separable_plan import LANES, separable_plan
+from ixion.kernel.sizes import fixed
 from ixion.op.conv_chain import chain_kind, gate_of
-from ixion.op.typed import dims_of, op_name, shape_of
+from ixion.op.typed import op_name, shape_of
 
 FAR = 768 << 10  # bytes of a depthwise result that are written and read again from afar
 NEAR = 256 << 10  # bytes of weights that stay near while bands go by
@@ -49,8 +52,9 @@ class Chain:
     def _projects(self) -> bool:
         products = [c for c, k in zip(self.calls, self.kinds, strict=True) if k == "pointwise"]
         weights = 4 * sum(prod(shape_of(c.args[1])) for c in products)
-        one = [d for d in dims_of(self.calls[-1].args[0])[1:] if isinstance(d, int)]
-        return 4 * prod(one) >= FAR and weights <= NEAR
+        _, channels, height, width = extents_of(self.calls[-1].args[0])
+        between = fixed(channels) * usual_side(height) * usual_side(width)
+        return 4 * between >= FAR and weights <= NEAR
 
 
 def takes_gate(product: Call, conv: Call) -> bool:
@@ -64,5 +68,5 @@ def takes_gate(product: Call, conv: Call) -> bool:
     if conv.args[0] is not product or chain_kind(conv) != "pointwise":
         return False
     known = any(isinstance(x, Constant) for x in product.args)
-    outs, *image = (d for d in dims_of(conv)[1:] if isinstance(d, int))
-    return not known and prod(image) >= outs
+    _, outs, height, width = extents_of(conv)
+    return not known and usual_side(height) * usual_side(width) >= fixed(outs)
