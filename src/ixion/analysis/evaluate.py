@@ -54,6 +54,7 @@ __all__ = ["Closure", "ConstructorValue", "RefValue", "call_op", "evaluate"]
 Array = np.ndarray[Any, Any]
 Step = Generator[Any, Any, Any]
 _REFERENCE = get_attr_map("FReference")
+_CONTROL = get_attr_map("FControl")
 
 
 @dataclass(eq=False)
@@ -259,6 +260,13 @@ class _Machine:
             raise InputError(f"@{var.name_hint} needs a module to be evaluated")
         return self.module[var.name_hint]
 
+    def applied(self, call: Call, args: Sequence[Any], frame: _Frame) -> Step:
+        """The result of a call that runs functions: of one, or of an operator over regions."""
+        if isinstance(call.op, Op):
+            result = yield _CONTROL[call.op](args, self.apply)
+            return _checked(result, call.checked_type)
+        return (yield self.apply(frame.values[call.op], args))
+
     def apply(self, callee: Any, args: Sequence[Any]) -> Step:
         """The result of calling a function value."""
         if isinstance(callee, Constructor):
@@ -289,8 +297,7 @@ class _Machine:
                 value = self.simple(expr, frame)
                 if value is _PENDING:
                     assert isinstance(expr, Call)
-                    args = [values[arg] for arg in expr.args]
-                    value = yield self.apply(values[expr.op], args)
+                    value = yield self.applied(expr, [values[arg] for arg in expr.args], frame)
             stack.pop()
             values[expr] = value
             if self.on_value is not None:
@@ -303,7 +310,7 @@ class _Machine:
         """The value of an expression whose operands have theirs; ``_PENDING`` for a call."""
         values = frame.values
         if isinstance(expr, Call):
-            if not isinstance(expr.op, Op):
+            if not isinstance(expr.op, Op) or expr.op in _CONTROL:
                 return _PENDING
             return call_op(expr, [values[arg] for arg in expr.args], frame.sizes)
         if isinstance(expr, Constant):

@@ -4,7 +4,7 @@ Functions stand where Relay has them: ``op.add``, ``op.nn.conv2d``, ``op.image.r
 """
 
 from ixion.ir.op import OP_TABLE
-from ixion.op import annotation, image, nn, qnn, state, vision
+from ixion.op import annotation, control, image, nn, qnn, state, vision
 from ixion.op.abroad import Names, by_aten_name, by_onnx_name, by_pnnx_name
 from ixion.op.activation import clip
 from ixion.op.binary import (
@@ -181,6 +181,7 @@ __all__ = [
     "collapse_sum_to",
     "concatenate",
     "contrib_reverse_reshape",
+    "control",
     "copy",
     "cos",
     "cosh",

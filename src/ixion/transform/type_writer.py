@@ -133,13 +133,19 @@ class TypeWriter:
         if type(call.op) is Op:
             new = call.copy(args=self._all(call.args)) if self._new else call
             # Derived, like the type itself, and no part of equality: written in place.
-            _write_type_args(new, tuple([arg.checked_type for arg in new.args]))
+            _write_type_args(new, tuple([self._argument_type(arg) for arg in new.args]))
             return new
         changes: dict[str, Any] = {"op": self.result(call.op), "args": self._all(call.args)}
         given = self._inferencer.type_args.get(call)
         if given is not None:
             changes["type_args"] = tuple(self._solver.resolve(arg) for arg in given)
         return call.copy(**changes)
+
+    def _argument_type(self, arg: Expr) -> Type:
+        if type(arg) is not GlobalVar:
+            return arg.checked_type
+        # A function's own name gets its type when the function has it.
+        return self._complete(arg, self._inferencer.infer(arg))
 
     def _tuple(self, expr: Tuple, kind: Type) -> Tuple:
         return expr.copy(fields=self._all(expr.fields)) if self._new else expr
