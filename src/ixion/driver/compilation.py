@@ -299,7 +299,7 @@ def build(
             give_back()
         assembled = assemble(
             function, options.target, *names, consume=consume, guards=guards,
-            carried=[c.index for c in carried],
+            carried=[c.index for c in carried], regions=regions(module),
         )  # fmt: skip
         outline, kernels = assembled.outline, assembled.kernels
         if carried:
@@ -315,6 +315,11 @@ def build(
 def any_symbols(module: IRModule) -> bool:
     """Whether an input of the module has a size that is known at run time only."""
     return any(not _is_static(_sizes(p)) for p in module["main"].params)
+
+
+def regions(module: IRModule) -> dict[str, Function]:
+    """The functions that a module's control operators run, by name."""
+    return {var.name_hint: func for var, func in module.functions.items()}  # type: ignore[misc]
 
 
 def interface(module: IRModule, function: Function) -> tuple[list[TensorSpec], list[TensorSpec]]:

@@ -38,6 +38,7 @@ def _targeted(name: str) -> PipelineStep:
 COMPILED: tuple[PipelineStep, ...] = (
     _plain("InferType", 0),
     _plain("SettleSizes", 0),
+    _plain("OutlineControl", 0),
     _plain("FindLayerNorm", 2),
     _plain("SimplifyInference", 0, keep_rows=True),
     _plain("SplitToSlices", 0),

@@ -68,12 +68,13 @@ def _after(module: IRModule, target: Target, opt_level: int, after: str | None) 
 
 
 def _assembled(module: IRModule, target: Target) -> Assembled:
-    from ixion.driver.compilation import interface
+    from ixion.driver.compilation import interface, regions
     from ixion.lower.assemble import assemble
 
     function = module["main"]
     ins, outs = interface(module, function)
-    return assemble(function, target, [s.name for s in ins], [s.name for s in outs])
+    names = [s.name for s in ins], [s.name for s in outs]
+    return assemble(function, target, *names, regions=regions(module))
 
 
 def _plan(assembled: Assembled, target: Target) -> str:

@@ -11,7 +11,7 @@ from ixion.op.typed import op_name
 
 if TYPE_CHECKING:
     from ixion.ir import Call
-    from ixion.lower.lower import PlannedStep
+    from ixion.lower.step import PlannedStep
 
 
 def account(steps: Sequence[PlannedStep]) -> list[dict[str, Any]]:

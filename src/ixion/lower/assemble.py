@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,11 @@ from ixion.base.target import Target
 from ixion.ir import Call, Function
 from ixion.kernel.sizes import dim_of
 from ixion.lower.account import account
+from ixion.lower.carry import join_carries
 from ixion.lower.join import join_copies, join_results, lifetimes
-from ixion.lower.lower import Lowering, PlannedStep
+from ixion.lower.lower import Lowering
 from ixion.lower.overlap import spread_lifetimes
+from ixion.lower.step import PlannedStep
 from ixion.lower.storage import Storage, Value
 from ixion.op.typed import attrs_of, dtype_of, known_dims, op_name
 from ixion.runtime.outline import Outline, OutlineStep, RoomSpec
@@ -40,23 +42,28 @@ def assemble(
     consume: bool = False,
     guards: Sequence[Guard] = (),
     carried: Sequence[int] = (),
+    regions: Mapping[str, Function] | None = None,
 ) -> Assembled:
     """Lowers ``func`` (formed kernels with layouts) for ``target``.
 
+    ``regions``: functions that control operators run, by name.
     With ``consume`` the function's constants are freed as they are packed: nobody may look at it
     or at the module that it came from again.  ``carried``: inputs that kernels may
     write.  Raises CodegenError for what has no compiled form.
     """
-    lowering = Lowering(target, consume=consume, carried=frozenset(carried))
+    lowering = Lowering(
+        target, consume=consume, regions=regions or {}, carried=frozenset(carried)
+    )
     lowering.run(func)
     places = _output_places(lowering)
+    lowering.steps = join_carries(lowering.steps, lowering.results)
     lowering.steps = join_copies(lowering.steps, lowering.results)
     lifetimes(lowering.steps, lowering.results)
     join_results(lowering.steps)
     spread_lifetimes(lowering.steps)
     kernels, symbols = _named_kernels(lowering.steps)
-    sketch = _Sketch(symbols)
-    steps = [sketch.step(planned) for planned in lowering.steps]
+    sketch = _Sketch(symbols, numbers_of(lowering.steps))
+    steps = [sketch.step(step) for step in lowering.steps if step.kind != "mark"]
     output_rooms = [-1 if p is None else sketch.room(p) for p in places]
     outputs = [
         TensorSpec(n, v.shape, v.dtype)  # type: ignore[arg-type]
@@ -71,7 +78,7 @@ def assemble(
         hosts=sketch.hosts, output_rooms=output_rooms, guards=list(guards), carried=list(carried),
     )  # fmt: skip
     if not outline.is_open:
-        outline.meta["account"] = account(lowering.steps)
+        outline.meta["account"] = account([s for s in lowering.steps if s.kind != "mark"])
     return Assembled(outline, kernels)
 
 
@@ -80,6 +87,7 @@ class _Sketch:
     """Numbers storages as rooms, and writes steps in terms of them."""
 
     symbols: dict[int, str]
+    places: dict[int, int]  # of steps among those that are no marks
     rooms: list[RoomSpec] = field(default_factory=list)
     hosts: list[HostStep] = field(default_factory=list)
 
@@ -115,6 +123,8 @@ class _Sketch:
             self.hosts.append(_host_step(planned.host, planned.reads, planned.writes))
             number = len(self.hosts) - 1
             return OutlineStep("host", "", rooms, written, label=planned.label, host=number)
+        if planned.target is not None:
+            return self._control(planned, rooms, written)
         kernel = planned.kernel
         assert kernel is not None
         when = None if kernel.when is None else (dim_of(kernel.when[0]), *kernel.when[1:])
@@ -127,10 +137,30 @@ class _Sketch:
             when, self._joint(planned), planned.label, planned.products, moved,
         )  # fmt: skip
 
+    def _control(
+        self, planned: PlannedStep, rooms: tuple[int, ...], written: tuple[bool, ...]
+    ) -> OutlineStep:
+        assert planned.target is not None
+        width = 1 if planned.reads and planned.reads[0].dtype == "bool" else 8
+        return OutlineStep(
+            planned.kind, "", rooms, written, label=planned.label,  # type: ignore[arg-type]
+            target=self.places[id(planned.target)], counter=planned.counter, width=width,
+        )  # fmt: skip
+
     def _joint(self, planned: PlannedStep) -> int:
         if not planned.calls or op_name(planned.calls[0]) != "concatenate":
             return -1
         return self.joints.setdefault(id(planned.calls), len(self.joints))
+
+
+def numbers_of(steps: Sequence[PlannedStep]) -> dict[int, int]:
+    """Where each step stands among those that are no marks; a mark where the next one stands."""
+    found: dict[int, int] = {}
+    number = 0
+    for step in steps:
+        found[id(step)] = number
+        number += step.kind != "mark"
+    return found
 
 
 def _output_places(lowering: Lowering) -> list[Storage | None]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ixion.lower.lower import PlannedStep
+from ixion.lower.carry import loops_of
+from ixion.lower.step import PlannedStep
 from ixion.lower.storage import Storage, Value
 
 
 def lifetimes(steps: Sequence[PlannedStep], results: Sequence[Value]) -> None:
-    """First write and last read of every root storage, by step number."""
+    """First write and last read of every root storage, by step number.
+
+    What is used inside a loop and outside of it lives as long as the loop runs.
+    """
     seen = {s.root()[0] for step in steps for s in step.places}
     for root in seen:
         root.first = root.last = -1
@@ -21,15 +25,20 @@ def lifetimes(steps: Sequence[PlannedStep], results: Sequence[Value]) -> None:
     for value in results:
         root, _ = value.storage.root()
         root.last = len(steps)
+    for first, last in loops_of(steps):
+        for root in seen:
+            if root.first < first <= root.last <= last or first <= root.first <= last < root.last:
+                root.first, root.last = min(root.first, first), max(root.last, last)
 
 
 def join_copies(steps: Sequence[PlannedStep], results: Sequence[Value]) -> list[PlannedStep]:
     """Operands of concatenations are written straight to their places; returns what steps remain.
 
     A storage joins the first concatenation that copies it, when a kernel writes all of it and it is
-    no result itself.
+    no result itself, nor where something is carried to.
     """
     kept = {v.storage for v in results}
+    kept |= {v.storage.root()[0] for step in steps if step.carries for v in step.writes}
     made = {v.storage.root()[0] for step in steps for v in step.writes}
     remaining = []
     for step in steps:

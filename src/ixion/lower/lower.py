@@ -8,7 +8,7 @@ written straight into a concatenation, and the rest is planned into one arena.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from ixion.ir import (
     Constant,
     Expr,
     Function,
+    GlobalVar,
     IRModule,
     TensorType,
     Tuple,
@@ -36,8 +37,11 @@ from ixion.kernel.layout import PLAIN, Layout, parse_layout
 from ixion.kernel.schedule import Lowered, Place, layout_pack, schedule_for
 from ixion.kernel.sizes import dim_of
 from ixion.lower.constants import ConstantStore, Originals
+from ixion.lower.control import lower_control
+from ixion.lower.step import PlannedStep
 from ixion.lower.storage import Storage, Value
 from ixion.op.call import call
+from ixion.op.control import is_control, regions_of
 from ixion.op.typed import (
     callee,
     dtype_of,
@@ -58,23 +62,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(eq=False)
-class PlannedStep:
-    """A kernel call (or, with ``host``, an operator done in Python) on storages."""
-
-    label: str
-    reads: list[Value]
-    writes: list[Value]
-    places: list[Storage]
-    kernel: Kernel | None = None
-    host: Call | None = None
-    in_place: list[int] = field(default_factory=list)
-    copy_to: Dim | None = None  # byte offset in the result, where the step is a plain copy
-    products: Dim = 0
-    # The operators of the formed kernel; the same object in all its steps.
-    calls: Sequence[Call] = ()
-
-
-@dataclass(eq=False)
 class Lowering:
     """The steps and storages of one function; results are values in plain layout."""
 
@@ -85,6 +72,8 @@ class Lowering:
     consume: bool = False
     # Numbers of the inputs that kernels may write.
     carried: frozenset[int] = frozenset()
+    # Functions that control operators run, by name.
+    regions: Mapping[str, Function] = field(default_factory=dict)
     constants: ConstantStore = field(default_factory=ConstantStore)
     results: list[Value] = field(default_factory=list)
 
@@ -92,21 +81,32 @@ class Lowering:
         self.values: dict[int, Value | tuple[Value, ...]] = {}
         self.lowered: dict[object, Lowered] = {}
         self.packed: dict[object, Value] = {}
+        self.loops = 0  # counted loops around the steps that are being added
 
     def run(self, func: Function) -> None:
         """Lowers the function's body; raises CodegenError for what has no compiled form."""
         for i, param in enumerate(func.params):
             kind = "carried" if i in self.carried else "input"
-            storage = self._storage(kind, _nbytes(param), i)
+            storage = self.storage(kind, _nbytes(param), i)
             self.values[id(param)] = Value(storage, PLAIN, known_dims(param), dtype_of(param))
         order = dataflow_order(func.body)
         self.function = func  # ids of its nodes are keys
-        self.originals = Originals(_constant_uses(order)) if self.consume else None
+        self.originals = Originals(self._constant_uses(order)) if self.consume else None
         for node in order:
             self._visit(node)
-        self.results = list(self._flat(self._value(func.body)))
+        self.results = list(self.flat(self.value(func.body)))
 
-    def _storage(self, kind: Any, nbytes: Dim, index: int = 0) -> Storage:
+    def inline(self, name: str, given: Sequence[Value]) -> list[Value]:
+        """The results of a region whose steps are added here."""
+        func, outer = self.regions[name], self.values
+        self.values = {id(p): v for p, v in zip(func.params, given, strict=True)}
+        for node in dataflow_order(func.body):
+            self._visit(node)
+        results = list(self.flat(self.value(func.body)))
+        self.values = outer
+        return results
+
+    def storage(self, kind: Any, nbytes: Dim, index: int = 0) -> Storage:
         storage = Storage(kind, nbytes, index)
         self.storages.append(storage)
         return storage
@@ -114,10 +114,10 @@ class Lowering:
     def _visit(self, node: Expr) -> None:
         if isinstance(node, Tuple):
             self.values[id(node)] = tuple(
-                v for f in node.fields for v in self._flat(self._value(f))
+                v for f in node.fields for v in self.flat(self.value(f))
             )
         elif isinstance(node, TupleGetItem):
-            fields = self._value(node.tuple_value)
+            fields = self.value(node.tuple_value)
             assert isinstance(fields, tuple)
             self.values[id(node)] = fields[node.index]
         elif isinstance(node, Call) and isinstance(node.op, Function):
@@ -126,20 +126,22 @@ class Lowering:
             calls = calls_inside(callee(node))
             for step in self.steps[first:]:
                 step.calls = calls
-        elif id(node) not in self.values and not isinstance(node, (Var, Constant)):
+        elif isinstance(node, Call) and is_control(node):
+            self.values[id(node)] = lower_control(self, node)
+        elif id(node) not in self.values and not isinstance(node, (Var, Constant, GlobalVar)):
             raise CodegenError(
                 f"{type(node).__name__} has no compiled form yet",
                 where=getattr(node, "span", None),
                 hint='use executor="reference" for programs with control flow',
             )  # fmt: skip
 
-    def _value(self, node: Expr) -> Value | tuple[Value, ...]:
+    def value(self, node: Expr) -> Value | tuple[Value, ...]:
         if isinstance(node, Constant) and id(node) not in self.values:
             pack = layout_pack(PLAIN)
             self.values[id(node)] = self._constant(node, pack.key, pack.apply(node.data))
         return self.values[id(node)]
 
-    def _flat(self, value: Value | tuple[Value, ...]) -> tuple[Value, ...]:
+    def flat(self, value: Value | tuple[Value, ...]) -> tuple[Value, ...]:
         return value if isinstance(value, tuple) else (value,)
 
     def _constant(self, node: Constant, key: str, packed: Array | None = None) -> Value:
@@ -147,9 +149,22 @@ class Lowering:
         if full not in self.packed:
             assert packed is not None
             number = self.constants.add(packed, ours=self.consume)
-            storage = self._storage("const", packed.nbytes, number)
+            storage = self.storage("const", packed.nbytes, number)
             self.packed[full] = Value(storage, PLAIN, shape_of(node), dtype_of(node))
         return self.packed[full]
+
+    def _constant_uses(self, order: Sequence[Expr]) -> Iterator[Constant]:
+        """Constants once for every use, results included, in all regions as often as they run."""
+        orders = [order]
+        while orders:
+            order = orders.pop()
+            for node in (*order, Tuple(order[-1:])):
+                for operand in operands(node):
+                    if isinstance(operand, Constant):
+                        yield operand
+                if isinstance(node, Call) and is_control(node):
+                    bodies = [self.regions[var.name_hint].body for var in regions_of(node)]
+                    orders += [dataflow_order(body) for body in bodies]
 
     # Formed kernels.
 
@@ -168,10 +183,14 @@ class Lowering:
             self.values[id(node)] = outputs[0] if one else tuple(outputs)
             return
         constant = tuple(isinstance(a, Constant) for a in node.args)
+        self._emit(node, self.kernels_of(function, constant), label, _products(calls))
+
+    def kernels_of(self, function: Function, constant: tuple[bool, ...]) -> Lowered:
+        """The kernels of a formed kernel, made once for equal ones."""
         key = (structural_hash(function), constant)
         if key not in self.lowered:
             self.lowered[key] = self._lower(function, constant)
-        self._emit(node, self.lowered[key], label, _products(calls))
+        return self.lowered[key]
 
     def _lower(self, function: Function, constant: tuple[bool, ...]) -> Lowered:
         group = Group(function, constant)
@@ -187,7 +206,7 @@ class Lowering:
         """A view gets no step: another shape or layout of the same memory."""
         if not all(op_name(c) in VIEWS for c in calls) or isinstance(node.args[0], Constant):
             return False
-        source = self._value(node.args[0])
+        source = self.value(node.args[0])
         out = parse_layout(function_attr(callee(node), "out_layout"))
         shape = known_dims(node)
         assert isinstance(source, Value)
@@ -207,7 +226,7 @@ class Lowering:
         if position is None:
             return False
         arg = node.args[callee(node).params.index(calls[0].args[position])]
-        target = self._value(arg)
+        target = self.value(arg)
         assert isinstance(target, Value)
         if target.storage.root()[0].kind != "carried":
             target = self._copied(arg, target, label)
@@ -227,7 +246,7 @@ class Lowering:
         function = Function([param], call("copy", param), kind, attrs=attrs)
         function = InferType()(IRModule.from_expr(function))["main"]
         lowered = self._lower(function, (False,))
-        copy = Value(self._storage("arena", value.nbytes), PLAIN, value.shape, value.dtype)
+        copy = Value(self.storage("arena", value.nbytes), PLAIN, value.shape, value.dtype)
         for kernel, places in lowered.kernels:
             self._step(kernel, places, [value], [copy], [], lowered, label, 0)
         return copy
@@ -235,7 +254,7 @@ class Lowering:
     def _emit(self, node: Call, lowered: Lowered, label: str, products: Dim) -> None:
         inputs = [self._argument(a, i, lowered) for i, a in enumerate(node.args)]
         outputs = self._outputs(node)
-        temps = [self._storage("arena", dim_of(n)) for n in lowered.temps]
+        temps = [self.storage("arena", dim_of(n)) for n in lowered.temps]
         for number, (kernel, places) in enumerate(lowered.kernels):
             self._step(kernel, places, inputs, outputs, temps, lowered, label, products)
             if number in lowered.copies:
@@ -245,7 +264,7 @@ class Lowering:
 
     def _argument(self, arg: Expr, i: int, lowered: Lowered) -> Value:
         if not isinstance(arg, Constant):
-            value = self._value(arg)
+            value = self.value(arg)
             assert isinstance(value, Value)
             return value
         pack = lowered.packs.get(i, layout_pack(PLAIN))
@@ -261,7 +280,7 @@ class Lowering:
         for f in field_types(node):
             shape = known_dims(f)
             nbytes = layout.size(shape) * dtypes.itemsize(f.dtype)
-            outputs.append(Value(self._storage("arena", nbytes), layout, shape, f.dtype))
+            outputs.append(Value(self.storage("arena", nbytes), layout, shape, f.dtype))
         return outputs
 
     def _step(
@@ -302,9 +321,9 @@ class Lowering:
         given = {id(p): a for p, a in zip(callee(node).params, node.args, strict=True)}
         for arg in call.args:
             for one in arg.fields if isinstance(arg, Tuple) else (arg,):
-                inputs.extend(self._flat(self._value(given.get(id(one), one))))
+                inputs.extend(self.flat(self.value(given.get(id(one), one))))
         outputs = [
-            Value(self._storage("arena", _nbytes(f)), PLAIN, known_dims(f), f.dtype)
+            Value(self.storage("arena", _nbytes(f)), PLAIN, known_dims(f), f.dtype)
             for f in field_types(node)
         ]
         storages = [v.storage for v in (*inputs, *outputs)]
@@ -323,14 +342,6 @@ def _part(value: Value, place: Place) -> Value:
         at=multiply(start, width),
     )  # fmt: skip
     return Value(storage, PLAIN, (length,), value.dtype)
-
-
-def _constant_uses(order: Sequence[Expr]) -> Iterator[Constant]:
-    """Constants once for every use, results included."""
-    for node in (*order, Tuple(order[-1:])):
-        for operand in operands(node):
-            if isinstance(operand, Constant):
-                yield operand
 
 
 def _nbytes(node: Expr | TensorType) -> Dim:

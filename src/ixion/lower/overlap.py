@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ixion.lower.storage import Storage
 
 if TYPE_CHECKING:
-    from ixion.lower.lower import PlannedStep
+    from ixion.lower.step import PlannedStep
 
 
 def spread_lifetimes(steps: Sequence[PlannedStep]) -> None:

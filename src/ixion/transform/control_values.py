@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ixion.base.dtype import to_numpy
 from ixion.ir import (
     Constant,
@@ -28,7 +26,8 @@ from ixion.ir import (
     Var,
     free_vars,
 )
-from ixion.op.value import is_concrete
+from ixion.op.sizes import sizes
+from ixion.op.value import as_objects, is_concrete, is_settled
 from ixion.transform.infer_type import infer_expr
 from ixion.transform.type_inferencer import TypeInferencer
 
@@ -138,9 +137,9 @@ class Region:
         if value.region is None or value.region is self:
             return value.expr
         if value.expr not in self.captured:
-            number = _number_in(value.expr)
-            if number is not None:
-                return number
+            known = _sizes_in(value.expr)
+            if known is not None:
+                return known
             kind = tensor_of(value.expr, "a value that a region needs")
             self.captured[value.expr] = (typed_var(f"k{len(self.captured)}", kind), value)
         return self.captured[value.expr][0]
@@ -157,17 +156,20 @@ def typed_var(name: str, kind: Type) -> Var:
     return made
 
 
-def _number_in(expr: Expr) -> Constant | None:
+def _sizes_in(expr: Expr) -> Expr | None:
     """A small integer tensor whose value follows from sizes, so that types inside may use it."""
     kind = type_of(expr)
-    if not isinstance(kind, TensorType) or not kind.dtype.startswith(("int", "uint", "bool")):
+    if not isinstance(kind, TensorType) or not kind.dtype.startswith(("int", "uint")):
         return None
     inferencer = TypeInferencer(IRModule())
     inferencer.infer(expr)
     value = inferencer.values.get(expr)
-    if value is None or not is_concrete(np.asarray(value, dtype=object)):
+    if value is None or not is_settled(value):
         return None
-    return Constant(np.asarray(value).astype(to_numpy(kind.dtype)))
+    array = as_objects(value)
+    if is_concrete(array):
+        return Constant(array.astype(to_numpy(kind.dtype)))
+    return sizes(array, kind.dtype)
 
 
 class RegionNames:

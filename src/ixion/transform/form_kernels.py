@@ -34,6 +34,7 @@ from ixion.ir import (
     Type,
     Var,
 )
+from ixion.op.control import is_control
 from ixion.op.define import OpPattern
 from ixion.op.typed import attrs_of, dims_of, never_larger, op_attr, op_name, same_shape
 from ixion.transform.context import PassContext
@@ -125,7 +126,7 @@ class _Former:
         self.graph = self._graph()
         self.doms = PostDominators(self.graph)
         for i, node in enumerate(self.nodes):
-            if i in self.groups or i in self.counted:
+            if i in self.groups or i in self.counted or is_control(node):
                 continue
             if isinstance(node, Call) and isinstance(node.op, Op):
                 special = self._attention(i, node) or self._gated(i, node)

@@ -33,6 +33,7 @@ from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Schedule, channel_block, schedule_for
 from ixion.kernel.sizes import product, typical
 from ixion.op.call import call as make_call
+from ixion.op.control import is_control
 from ixion.op.typed import callee, dims_of, op_name, tensor_type
 from ixion.transform.context import PassContext
 from ixion.transform.form_kernels import VIEWS, has_compute
@@ -76,6 +77,11 @@ class _Planner:
             self.schedules[id(kernel)] = self._schedule(kernel)
             self._note_wishes(kernel)
         for node in self.nodes:
+            if isinstance(node, Call) and is_control(node):
+                for arg in node.args:
+                    for part in arg.fields if isinstance(arg, Tuple) else (arg,):
+                        self.wishes.setdefault(id(part), []).append(PLAIN)
+        for node in self.nodes:
             self._visit(node)
         return self._plain(self.func.body)
 
@@ -107,6 +113,9 @@ class _Planner:
             self.new[id(node)] = node if same else node.copy(fields=fields)
         elif isinstance(node, TupleGetItem):
             self.new[id(node)] = node.copy(tuple_value=self._value(node.tuple_value))
+        elif isinstance(node, Call) and is_control(node):
+            # Regions take and give plain tensors.
+            self.new[id(node)] = node.copy(args=tuple(self._plain(arg) for arg in node.args))
         else:
             self.new[id(node)] = node
 

@@ -49,6 +49,7 @@ _BUILTIN: dict[str, str] = {
     "FindLayerNorm": "find_layer_norm",
     "SettleSizes": "settle_sizes",
     "DynamicToStatic": "dynamic_to_static",
+    "OutlineControl": "outline_control",
 }
 
 
