@@ -34,7 +34,8 @@ class Place:
     """What a kernel's parameter is: output, input or temporary number ``index``.
 
     With ``length`` it is a part of an output or input in plain layout: that many elements from
-    ``start`` on.  An output with ``read`` set is only read: an earlier kernel wrote it.
+    ``start`` on.  An output with ``read`` set is only read: an earlier kernel wrote it; one with
+    ``keeps`` is written in part, and the rest stays as an earlier kernel left it.
     """
 
     kind: Literal["out", "in", "temp"]
@@ -42,6 +43,7 @@ class Place:
     start: Extent = 0
     length: Extent | None = None
     read: bool = False
+    keeps: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,8 @@ class Lowered:
     in_place: frozenset[int] = frozenset()
     # Kernels that only copy an input to a place in the output: (input, element offset) by number.
     copies: dict[int, tuple[int, Extent]] = field(default_factory=dict)
+    # Kernels that only copy an input to the whole output: not needed where both are one memory.
+    moves: frozenset[int] = frozenset()
 
 
 class Schedule:

@@ -56,8 +56,9 @@ def assemble(
     )
     lowering.run(func)
     places = _output_places(lowering)
-    lowering.steps = join_carries(lowering.steps, lowering.results)
+    # What is written into a concatenation is written early: copies are looked at after that.
     lowering.steps = join_copies(lowering.steps, lowering.results)
+    lowering.steps = join_carries(lowering.steps, lowering.results)
     lifetimes(lowering.steps, lowering.results)
     join_results(lowering.steps)
     spread_lifetimes(lowering.steps)

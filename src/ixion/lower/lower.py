@@ -257,6 +257,7 @@ class Lowering:
         temps = [self.storage("arena", dim_of(n)) for n in lowered.temps]
         for number, (kernel, places) in enumerate(lowered.kernels):
             self._step(kernel, places, inputs, outputs, temps, lowered, label, products)
+            self.steps[-1].carries = number in lowered.moves
             if number in lowered.copies:
                 self._note_copy(self.steps[-1], lowered.copies[number], outputs[0])
         kind = node.checked_type
@@ -304,6 +305,8 @@ class Lowering:
             value = _part((inputs if place.kind == "in" else outputs)[place.index], place)
             storages.append(value.storage)
             (reads if place.kind == "in" or place.read else written).append(value)
+            if place.keeps:
+                reads.append(value)
         in_place = [
             n for n, p in enumerate(places) if p.kind == "in" and p.index in lowered.in_place
         ]

@@ -66,6 +66,7 @@ from ixion.op.index import (
 )
 from ixion.op.join import concatenate, split, stack
 from ixion.op.ordering import argsort, searchsorted, sort, topk
+from ixion.op.put_slice import put_slice
 from ixion.op.reduce import (
     all,
     any,
@@ -250,6 +251,7 @@ __all__ = [
     "ones_like",
     "power",
     "prod",
+    "put_slice",
     "qnn",
     "reinterpret",
     "repeat",

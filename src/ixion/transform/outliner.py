@@ -131,19 +131,20 @@ class Outliner:
 
     def _if(self, expr: If, cond: Value, act: Activation) -> Step:
         region = act.frame(expr).region
+        branches, scopes = (expr.true_branch, expr.false_branch), act.scopes.inner[expr]
+        known = constant_bool(cond)
+        if known is not None:
+            taken = 0 if known else 1
+            act.frames[scopes[taken]] = Frame(region)
+            return (yield self.value(branches[taken], act))
+        shapes: list[Value] = []
         sides: list[Side] = []
-        for branch, scope in zip(_branches(expr), act.scopes.inner[expr], strict=True):
-            known = constant_bool(cond)
-            if known is not None:
-                if known is (branch is expr.true_branch):
-                    act.frames[scope] = Frame(region)
-                    return (yield self.value(branch, act))
-                continue
+        for branch, scope in zip(branches, scopes, strict=True):
             inner = Region(region)
             act.frames[scope] = Frame(inner)
-            shape = yield self.value(branch, act)
-            sides.append((inner, flat(shape)))
-        return like(shape, self.choice(cond, sides, region))
+            shapes.append((yield self.value(branch, act)))
+            sides.append((inner, flat(shapes[-1])))
+        return like(shapes[0], self.choice(cond, sides, region))
 
     def choice(self, cond: Held, sides: Sequence[Side], region: Region) -> list[Any]:
         """One of two lists of values; None in a list stands for a value nobody looks at."""
@@ -309,10 +310,6 @@ _PARTS: dict[type, Callable[[Any], Sequence[Expr]]] = {
     Let: lambda expr: (expr.body,),
     **dict.fromkeys((Constant, Function, GlobalVar, Constructor, Op), lambda expr: ()),
 }
-
-
-def _branches(expr: If) -> tuple[Expr, Expr]:
-    return expr.true_branch, expr.false_branch
 
 
 def _applied(call: Call, given: Sequence[Value], region: Region) -> Value:
