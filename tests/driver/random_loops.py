@@ -92,8 +92,8 @@ class Generator:
         elif draw < 0.55:
             value = self.expr(kind, scope, depth - 1)
             name = self.var(kind)
-            made = Let(name, value, self.expr(kind, [*scope, (kind, name)], depth - 1))
-            return made  # not shared: its variable would leave its scope
+            # Not shared: its variable would leave its scope.
+            return Let(name, value, self.expr(kind, [*scope, (kind, name)], depth - 1))
         else:
             made = getattr(self, f"{kind}_op")(scope, depth)
         scope.append((kind, made))

@@ -290,6 +290,7 @@ def build(
         module, pipeline.COMPILED, options.target, options.opt_level, instruments
     ):
         module = after
+    _check_first_order(module)
     function = module["main"]
     ins, outs = interface(module, function)
     names = [s.name for s in ins], [s.name for s in outs]
@@ -315,6 +316,20 @@ def build(
 def any_symbols(module: IRModule) -> bool:
     """Whether an input of the module has a size that is known at run time only."""
     return any(not _is_static(_sizes(p)) for p in module["main"].params)
+
+
+def _check_first_order(module: IRModule) -> None:
+    """Raises CodegenError, saying why, for control flow that did not become steps."""
+    from ixion.transform.outline_control import has_control, why_left_alone
+
+    if has_control(module):
+        reason = why_left_alone(module)
+        raise CodegenError(
+            "the program's control flow has no compiled form",
+            where=None if reason is None else reason.where,
+            found=None if reason is None else reason.reason,
+            hint='use executor="reference"',
+        )
 
 
 def regions(module: IRModule) -> dict[str, Function]:

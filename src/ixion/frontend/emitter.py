@@ -40,6 +40,7 @@ class Emitter:
 
     def __init__(self) -> None:
         self.span: Span | None = None
+        self.looks = 0  # bodies of loops that were made again
 
     def constant(self, value: Any, dtype: str | None = None) -> Term:
         """A constant of an array or a (nested) number; a Python number needs its dtype."""

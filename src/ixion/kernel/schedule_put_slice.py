@@ -59,7 +59,7 @@ class PutSlice(Schedule):
         """
         dtype = dtype_of(self.group.out_type)
         source = te.placeholder(shape, dtype, "source")
-        made: Tensor = te.compute(shape, lambda *i: source(*i), "moved")
+        made: Tensor = te.compute(shape, source, "moved")
         target, buffer = Buffer("out", dtype), Buffer("in0", dtype)
         access = Access()
         access.operands[source] = Operand(buffer, PLAIN)

@@ -38,8 +38,9 @@ def _infer(args: InferArgs) -> Type:
     at = checked_axis(args, args.attrs.axis, len(data.shape))
     if begin.shape:
         args.fail("the position is a scalar", found=begin)
-    others = [[d for i, d in enumerate(kind.shape) if i != at] for kind in (data, part)]
-    args.agree_all(*others, "data and part agree but for the axis", expected=data, found=part)
+    rule = "data and part agree but for the axis"
+    old, new = ([d for i, d in enumerate(kind.shape) if i != at] for kind in (data, part))
+    args.agree_all(old, new, rule, expected=data, found=part)
     args.at_most(part.shape[at], data.shape[at], "the part fits into data")
     return data
 

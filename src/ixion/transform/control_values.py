@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ixion.base.dtype import to_numpy
 from ixion.ir import (
     Constant,
@@ -48,7 +50,7 @@ class LeftAlone(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A tensor: its expression, and the region it is computed in (None: a constant, anywhere)."""
+    """A tensor: its expression, and the region it is computed in (constants: in any)."""
 
     expr: Expr
     region: Region | None
@@ -96,6 +98,17 @@ def like(value: Value, leaves: Iterable[Value]) -> Value:
         open_[-1][1].append(tuple(made))
 
 
+def constant_bool(value: Value) -> bool | None:
+    """A condition that is known now."""
+    known = isinstance(value, Held) and isinstance(value.expr, Constant)
+    return bool(value.expr.data) if known else None
+
+
+def constant(value: bool) -> Held:
+    """A condition that is known now, as a tensor."""
+    return Held(Constant(np.asarray(value)), None)
+
+
 def held(expr: Expr, region: Region) -> Value:
     """An expression's value: fields one by one where it is a tuple."""
     kind = type_of(expr)
@@ -134,7 +147,7 @@ class Region:
 
     def use(self, value: Held) -> Expr:
         """The expression of a value in this region."""
-        if value.region is None or value.region is self:
+        if value.region is self or isinstance(value.expr, Constant):
             return value.expr
         if value.expr not in self.captured:
             known = _sizes_in(value.expr)

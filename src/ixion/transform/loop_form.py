@@ -108,9 +108,7 @@ class _Form:
 
     def _kept(self) -> dict[Expr, Held]:
         """Values from around the loop, by the expression that stands for them inside."""
-        found: dict[Expr, Held] = {
-            self.made.variables[k]: self.made.start[k] for k in self.fixed
-        }
+        found: dict[Expr, Held] = {self.made.variables[k]: self.made.start[k] for k in self.fixed}
         for key, (_, value) in (*self.into_head.items(), *self.into_body.items()):
             if value.region is not self.made.head:
                 found[key] = value

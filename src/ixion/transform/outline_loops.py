@@ -22,6 +22,8 @@ from ixion.transform.control_values import (
     LeftAlone,
     Region,
     Value,
+    constant,
+    constant_bool,
     flat,
     like,
     tensor_of,
@@ -166,12 +168,14 @@ class _LoopMaker:
     def _tree(self, root: Expr, act: Activation, region: Region, start: list[Held]) -> Step:
         head = self.head
         decision: _Decision = yield self._decide(root, act, head)
-        if decision.result is None or decision.state is None:
+        if decision.result is None:
             raise LeftAlone("a function that always calls itself never ends", root)
+        # One that never does, as is known by now, passes nothing on.
+        state = decision.state or [Held(var, head) for var in self.variables]
         body, way_out = Region(head), Region(head)
         go = _as_held(decision.go)
         loop = Loop(region, head, body, way_out, self.variables, start, head.use(go))
-        loop.new = [body.use(leaf) for leaf in decision.state]
+        loop.new = [body.use(leaf) for leaf in state]
         loop.exits = _used(way_out, decision.result)
         return loop, decision.shape
 
@@ -197,10 +201,14 @@ class _LoopMaker:
             result = yield self.outliner.value(expr, act)
             return _Decision(False, None, flat(result), result)
         cond = yield self.outliner.value(expr.cond, act)
+        sides, scopes = (expr.true_branch, expr.false_branch), act.scopes.inner[expr]
+        known = constant_bool(cond)
+        if known is not None:
+            taken = 0 if known else 1
+            act.frames[scopes[taken]] = Frame(region)
+            return (yield self._decide(sides[taken], act, region))
         decisions, regions = [], []
-        for side, scope in zip(
-            (expr.true_branch, expr.false_branch), act.scopes.inner[expr], strict=True
-        ):
+        for side, scope in zip(sides, scopes, strict=True):
             inner = Region(region)
             act.frames[scope] = Frame(inner)
             decision = yield self._decide(side, act, inner)
@@ -258,8 +266,6 @@ def _after_lets(expr: Expr) -> Expr:
 
 
 def _as_held(go: bool | Held) -> Held:
-    from ixion.transform.outliner import constant
-
     return go if isinstance(go, Held) else constant(go)
 
 

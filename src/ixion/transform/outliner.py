@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import numpy as np
-
 from ixion.ir import (
     Call,
     Constant,
@@ -38,6 +36,7 @@ from ixion.transform.control_values import (
     Region,
     RegionNames,
     Value,
+    constant_bool,
     flat,
     held,
     like,
@@ -212,7 +211,7 @@ class Outliner:
     def _resolved(self, callee: Known, call: Call) -> Known:
         """The function behind a global name."""
         func = callee.func
-        if isinstance(func, (Constructor,)):
+        if isinstance(func, Constructor):
             raise LeftAlone("a value of a data type is made", call)
         if not isinstance(func, GlobalVar):
             return callee
@@ -248,17 +247,6 @@ class Outliner:
                 return True
             pending.extend(reached)
         return False
-
-
-def constant_bool(value: Value) -> bool | None:
-    """A condition that is known now."""
-    known = isinstance(value, Held) and isinstance(value.expr, Constant)
-    return bool(value.expr.data) if known else None
-
-
-def constant(value: bool) -> Held:
-    made = Constant(np.asarray(value))
-    return Held(made, None)
 
 
 def expression(value: Value, region: Region) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from ixion.frontend.onnx.tensor import DTYPES, Tensor
 from ixion.frontend.term import Term
 
 Converter = Callable[["Site"], "Term | Sequence[Term]"]
+
+
+class Inline(Protocol):
+    """Makes a graph's nodes here, with terms for its inputs; gives its outputs."""
+
+    def __call__(self, graph: Graph, given: Sequence[Term] = ()) -> list[Term]: ...
+
 
 _CONVERTERS: dict[tuple[str, str], list[tuple[int, Converter]]] = {}
 _MISSING: Any = object()
@@ -51,7 +58,7 @@ class Site:
         emit: Emitter,
         opset: int,
         place: str,
-        inline: Callable[[Graph], list[Term]],
+        inline: Inline,
     ) -> None:
         self.node = node
         self.inputs = inputs

@@ -133,10 +133,19 @@ class _Importer:
         return scope, params
 
     def _graph(
-        self, graph: Graph, outer: Mapping[str, Term], opsets: dict[str, int], depth: int
+        self,
+        graph: Graph,
+        outer: Mapping[str, Term],
+        opsets: dict[str, int],
+        depth: int,
+        given: Sequence[Term] = (),
     ) -> list[Term]:
-        """Outputs of a graph whose nodes may also use the names of `outer`."""
+        """Outputs of a graph whose nodes may also use the names of `outer`.
+
+        `given` are the graph's inputs, where it is one that a node runs.
+        """
         scope = dict(outer)
+        scope.update({value.name: term for value, term in zip(graph.inputs, given, strict=False)})
         for name, weight in graph.initializers.items():
             scope[name] = _weight(weight)
         wanted = [value.name for value in graph.outputs]
@@ -197,7 +206,7 @@ class _Importer:
             opset = opsets.get(node.domain, 1)
             site = Site(
                 node, inputs, self.emit, opset, place,
-                lambda graph: self._graph(graph, scope, opsets, depth + 1),
+                lambda graph, given=(): self._graph(graph, scope, opsets, depth + 1, given),
             )  # fmt: skip
             convert = converter(node.op_type, node.domain, opset)
             made = convert(site) if convert else _one_to_one(site)

@@ -1,18 +1,34 @@
-"""If: a branch known now is taken now, otherwise both become branches of an IR If."""
+"""If, Loop and Scan: into the IR's own If, and functions that call themselves.
+
+A branch known now is taken now. Where the number of a loop's rounds is a size, their results are
+written into tensors of that size; otherwise what there is so far grows by a row each round.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
+
+from ixion.base import dim as dims
+from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
+from ixion.frontend.build.loop import branches, looped, rows, settled, variable, with_row
 from ixion.frontend.build.movement import reshape
 from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.onnx.model import Graph
 from ixion.frontend.term import Term
-from ixion.ir import If
+from ixion.ir import Call, Expr, Op, TensorType
+
+#: A bound on rounds beyond this is none: exporters write the largest number for "while".
+_FOREVER = 1 << 62
+#: Results of rounds that may not all happen get room for all of them up to so many elements.
+_MOST_ROOM = 1 << 24
 
 
-def _branch(site: Site, name: str) -> Graph:
+def _graph(site: Site, name: str) -> Graph:
     graph = site.attr(name)
     if not isinstance(graph, Graph):
         raise ModelFormatError(f"the attribute {name!r} is no graph")
@@ -22,17 +38,201 @@ def _branch(site: Site, name: str) -> Graph:
 @converts("If")
 def if_(site: Site) -> Sequence[Term]:
     condition = site.input(0)
-    branches = [_branch(site, name) for name in ("then_branch", "else_branch")]
+    graphs = [_graph(site, name) for name in ("then_branch", "else_branch")]
     if condition.known and condition.array is not None:
-        return site.inline(branches[0 if condition.array.reshape(-1)[0] else 1])
-    sides = [site.inline(branch) for branch in branches]
+        return site.inline(graphs[0 if condition.array.reshape(-1)[0] else 1])
+    sides = [site.inline(branch) for branch in graphs]
     if len(sides[0]) != len(sides[1]) or not sides[0]:
         raise ModelFormatError("the branches of an If have different outputs")
     if [term.type for term in sides[0]] != [term.type for term in sides[1]]:
         site.unsupported("with branches of different types")
-    flag = reshape(site.emit, condition, ())
-    bodies = [terms[0] if len(terms) == 1 else site.emit.pack(terms) for terms in sides]
-    made = If(flag.expr, bodies[0].expr, bodies[1].expr, span=site.emit.span)
-    made._set_checked_type(bodies[0].type)
-    whole = Term(made, bodies[0].type)
-    return [whole] if len(sides[0]) == 1 else site.emit.items(whole)
+    return branches(site.emit, reshape(site.emit, condition, ()), sides)
+
+
+@dataclass
+class _Round:
+    """One round of a Loop: what it was given and what it made."""
+
+    number: Term
+    cond: Term
+    after: Term  # the condition it leaves
+    results: list[Term]
+
+    @property
+    def decides(self) -> bool:
+        """Whether the condition after the round may be another than before it."""
+        return _source(self.after.expr) is not self.cond.expr and not _is(self.after, True)
+
+
+@converts("Loop")
+def loop(site: Site) -> Sequence[Term]:
+    """Trip count and condition may each be left out."""
+    emit, graph = site.emit, _graph(site, "body")
+    limit, given = site.optional(0), site.optional(1)
+    values = [site.input(index) for index in range(2, len(site.inputs))]
+    _check_body(graph, len(values))
+    limit = None if limit is None else reshape(emit, limit, ())
+    if limit is not None and limit.known and int(np.asarray(limit.array)) >= _FOREVER:
+        limit = None
+    cond = emit.constant(True) if given is None else reshape(emit, given, ())
+    start = [emit.constant(0, "int64"), cond, *values]
+
+    def body(state: Sequence[Term]) -> tuple[list[Term], _Round]:
+        number, before, *rest = state
+        shaped = [
+            reshape(emit, term, (1,)) if value.shape is not None and len(value.shape) == 1 else term
+            for term, value in zip((number, before), graph.inputs[:2], strict=True)
+        ]
+        made = site.inline(graph, [*shaped, *rest])
+        if len(made) != len(graph.outputs):
+            site.unsupported("with a body that is not supported")
+        after = reshape(emit, made[0], ())
+        following = emit.call("add", number, emit.constant(1, "int64"))
+        count = 1 + len(values)
+        return [following, after, *made[1:count]], _Round(number, before, after, made[count:])
+
+    state, new, last = settled(emit, start, body)
+    if limit is None and not last.decides and cond.known:
+        raise ModelFormatError("a Loop that never ends")
+    if limit is not None and not last.decides and not _is(cond, True):
+        # The condition stays what it is: all rounds or none.
+        limit = emit.call("where", cond, limit, emit.constant(0, "int64"))
+    tests = [] if limit is None else [emit.call("less", last.number, limit)]
+    if limit is None or last.decides:
+        tests.append(last.cond)
+    go = tests[0] if len(tests) == 1 else emit.call("logical_and", *tests)
+    return _with_results(site, start, state, new, go, limit, last)
+
+
+def _check_body(graph: Graph, values: int) -> None:
+    """ModelFormatError where a body does not take and give what a Loop needs."""
+    if len(graph.inputs) != 2 + values or len(graph.outputs) < 1 + values:
+        raise ModelFormatError(
+            "a Loop's body must take a number, a condition and each value, and give condition and "
+            "values",
+            expected=f"{2 + values} inputs, at least {1 + values} outputs",
+            found=f"{len(graph.inputs)} inputs, {len(graph.outputs)} outputs",
+        )
+
+
+def _with_results(
+    site: Site,
+    start: Sequence[Term],
+    state: Sequence[Term],
+    new: Sequence[Term],
+    go: Term,
+    limit: Term | None,
+    last: _Round,
+) -> list[Term]:
+    """The loop, whose state grows by what its rounds give."""
+    emit = site.emit
+    start, state, new = [*start], [*state], [*new]
+    sizes = [_room(limit, row.tensor, last.decides) for row in last.results]
+    for row, size in zip(last.results, sizes, strict=True):
+        first = rows(emit, size, row.tensor)
+        index = None if size is None else last.number
+
+        def add(buffers: Sequence[Term], row: Term = row, index: Term | None = index) -> tuple[
+            list[Term], None]:  # fmt: skip
+            return [with_row(emit, buffers[0], row, index)], None
+
+        held, after, _ = settled(emit, [first], add)
+        start.append(first)
+        state += held
+        new += after
+    whole = looped(emit, start, state, go, new)
+    count = len(start) - len(sizes)
+    results = [
+        _first(site, buffer, whole[0]) if size is not None and last.decides else buffer
+        for buffer, size in zip(whole[count:], sizes, strict=True)
+    ]
+    return [*whole[2:count], *results]
+
+
+def _room(limit: Term | None, row: TensorType, decides: bool) -> Dim | None:
+    """How many rows a tensor for the results of all rounds has; None if it must grow."""
+    known = None if limit is None else limit.dims()
+    if known is None:
+        return None
+    if any(isinstance(dim, dims.Any) for dim in (*known, *row.shape)):
+        return None
+    most = dims.maximum(known[0], 0)
+    sizes = [dim for dim in (most, *row.shape) if isinstance(dim, int)]
+    return None if decides and math.prod(sizes) > _MOST_ROOM else most
+
+
+def _first(site: Site, buffer: Term, count: Term) -> Term:
+    """The rows that were written, as many as there were rounds."""
+    emit = site.emit
+    end = reshape(emit, count, (1,))
+    zero, one = emit.constant([0], "int64"), emit.constant([1], "int64")
+    return emit.call("dyn.strided_slice", buffer, zero, end, one, axes=(0,))
+
+
+def _is(term: Term, value: bool) -> bool:
+    return term.known and bool(np.asarray(term.array)) is value
+
+
+def _source(expr: Expr) -> Expr:
+    """What an expression is a plain copy of."""
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "copy":
+        expr = expr.args[0]
+    return expr
+
+
+@converts("Scan", since=9)
+def scan(site: Site) -> Sequence[Term]:
+    """Rounds over the slices of some inputs along an axis each; results along an axis each."""
+    emit, graph = site.emit, _graph(site, "body")
+    inputs = [site.input(index) for index in range(len(site.inputs))]
+    count = int(site.attr("num_scan_inputs"))
+    states = len(inputs) - count
+    results = len(graph.outputs) - states
+    if count < 1 or states < 0 or results < 0 or len(graph.inputs) != len(inputs):
+        raise ModelFormatError("a Scan whose inputs and body do not fit each other")
+    start, scanned = inputs[:states], inputs[states:]
+    axes = [a % x.rank for a, x in zip(_list(site, "scan_input_axes", count), scanned, strict=True)]
+    backward = _list(site, "scan_input_directions", count)
+    lengths = [x.shape[axis] for x, axis in zip(scanned, axes, strict=True)]
+    if any(dims.same(lengths[0], other) is False for other in lengths):
+        raise ModelFormatError("a Scan over axes of different sizes", found=str(lengths))
+    length = next((n for n in lengths if isinstance(n, int)), lengths[0])
+    bound = emit.sizes(length)
+
+    def place(number: Term, reverse: int) -> Term:
+        last = emit.call("subtract", bound, emit.constant(1, "int64"))
+        return emit.call("subtract", last, number) if reverse else number
+
+    def body(state: Sequence[Term]) -> tuple[list[Term], list[Term]]:
+        slices = [
+            emit.call("take", x, place(state[0], reverse), axis=axis, mode="fast")
+            for x, axis, reverse in zip(scanned, axes, backward, strict=True)
+        ]
+        made = site.inline(graph, [*state[1:], *slices])
+        if len(made) != len(graph.outputs):
+            site.unsupported("with a body that is not supported")
+        following = emit.call("add", state[0], emit.constant(1, "int64"))
+        return [following, *made[:states]], made[states:]
+
+    begin = [emit.constant(0, "int64"), *start]
+    state, new, found = settled(emit, begin, body)
+    go = emit.call("less", state[0], bound)
+    begin, new = [*begin], [*new]
+    settings = zip(
+        found, _list(site, "scan_output_axes", results),
+        _list(site, "scan_output_directions", results), strict=True,
+    )  # fmt: skip
+    for row, axis, reverse in settings:
+        at = axis % (row.rank + 1)
+        begin.append(rows(emit, length, row.tensor, at))
+        state.append(variable("rows", begin[-1].tensor))
+        new.append(with_row(emit, state[-1], row, place(state[0], reverse), at))
+    return looped(emit, begin, state, go, new)[1:]
+
+
+def _list(site: Site, name: str, count: int) -> list[int]:
+    """An attribute with a number for each of ``count`` things, zeros if it is left out."""
+    found = [int(v) for v in site.attr(name, [0] * count)]
+    if len(found) != count:
+        raise ModelFormatError(f"the attribute {name!r} has the wrong length", expected=count)
+    return found
