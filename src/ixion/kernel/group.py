@@ -17,6 +17,7 @@ from ixion.ir import (
     Var,
     post_order_visit,
 )
+from ixion.ir.sizes import attrs_symbols
 from ixion.kernel.sizes import is_static
 from ixion.op.define import OpPattern
 from ixion.op.extent import extents
@@ -51,8 +52,9 @@ class Group:
     @property
     def is_open(self) -> bool:
         """Whether a size is known at run time only."""
-        return any(not is_static(*t.shape) for t in self.inputs) or any(
-            not is_static(*extents_of(kind)) for kind in self.out_types
+        shapes = [*(t.shape for t in self.inputs), *(extents_of(kind) for kind in self.out_types)]
+        return not all(is_static(*shape) for shape in shapes) or any(
+            attrs_symbols(call.attrs) for call in self.calls
         )
 
     @property

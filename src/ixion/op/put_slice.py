@@ -41,7 +41,10 @@ def _infer(args: InferArgs) -> Type:
     rule = "data and part agree but for the axis"
     old, new = ([d for i, d in enumerate(kind.shape) if i != at] for kind in (data, part))
     args.agree_all(old, new, rule, expected=data, found=part)
-    args.at_most(part.shape[at], data.shape[at], "the part fits into data")
+    sizes = part.shape[at], data.shape[at]
+    if isinstance(sizes[0], int) and isinstance(sizes[1], int) and sizes[0] > sizes[1]:
+        args.fail("the part fits into data", expected=f"at most {sizes[1]}", found=sizes[0])
+    # Other sizes are no assumption: a position that leaves no room is an error when it is met.
     return data
 
 

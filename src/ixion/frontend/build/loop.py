@@ -102,6 +102,8 @@ def rows(emit: Emitter, count: Dim | None, like: TensorType, axis: int = 0) -> T
 
 def with_row(emit: Emitter, buffer: Term, row: Term, index: Term | None, axis: int = 0) -> Term:
     """``buffer`` with the value of a round in its place; with none, after the others."""
+    if buffer.shape[axis] == 0 and index is not None:
+        return buffer  # there are no rounds
     one = expand_dims(emit, row, [axis])
     if index is None:
         return concatenate(emit, [buffer, one], axis)

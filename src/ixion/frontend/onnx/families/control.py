@@ -132,8 +132,11 @@ def _with_results(
         first = rows(emit, size, row.tensor)
         index = None if size is None else last.number
 
-        def add(buffers: Sequence[Term], row: Term = row, index: Term | None = index) -> tuple[
-            list[Term], None]:  # fmt: skip
+        def add(
+            buffers: Sequence[Term],
+            row: Term = row,
+            index: Term | None = index,
+        ) -> tuple[list[Term], None]:
             return [with_row(emit, buffers[0], row, index)], None
 
         held, after, _ = settled(emit, [first], add)
