@@ -15,6 +15,7 @@ from ixion.lower.account import account
 from ixion.lower.carry import join_carries
 from ixion.lower.join import join_copies, join_results, lifetimes
 from ixion.lower.lower import Lowering
+from ixion.lower.merge import merge_small
 from ixion.lower.overlap import spread_lifetimes
 from ixion.lower.step import PlannedStep
 from ixion.lower.storage import Storage, Value
@@ -61,6 +62,8 @@ def assemble(
     lowering.steps = join_carries(lowering.steps, lowering.results)
     lifetimes(lowering.steps, lowering.results)
     join_results(lowering.steps)
+    lowering.steps = merge_small(lowering.steps)
+    lifetimes(lowering.steps, lowering.results)
     spread_lifetimes(lowering.steps)
     kernels, symbols = _named_kernels(lowering.steps)
     sketch = _Sketch(symbols, numbers_of(lowering.steps))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ixion.lower.step import PlannedStep
 from ixion.lower.storage import Storage, Value
 
-__all__ = ["join_carries"]
+__all__ = ["depths", "join_carries", "loops_of"]
 
 
 def join_carries(steps: Sequence[PlannedStep], results: Sequence[Value]) -> list[PlannedStep]:
@@ -61,7 +61,7 @@ class _Liveness:
     ) -> None:
         self.steps = steps
         self.classes = {s: _Class(s, members=[s]) for s in storages}
-        self.depth = _depths(steps)
+        self.depth = depths(steps)
         self._note_uses()
         self._flow(results)
 
@@ -198,7 +198,7 @@ def loops_of(steps: Sequence[PlannedStep]) -> list[tuple[int, int]]:
     return found
 
 
-def _depths(steps: Sequence[PlannedStep]) -> list[int]:
+def depths(steps: Sequence[PlannedStep]) -> list[int]:
     """How many loops are around each step."""
     change = [0] * (len(steps) + 1)
     for first, last in loops_of(steps):
