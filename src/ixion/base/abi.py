@@ -32,6 +32,8 @@ class Opcode(IntEnum):
     BRANCH = 4
     LOOP = 5
     NEXT = 6
+    SOLO = 7
+    TOGETHER = 8
 
 
 class StepWord:
@@ -44,7 +46,7 @@ class StepWord:
     LIMIT = 32  # CALL: most workers that take part
     BARRIER = 40  # CALL: 1 when every worker waits for the others after this step
     WEIGHT = 48  # CALL: expected nanoseconds, decides how often the clock is read
-    TARGET = 56  # JUMP, BRANCH, LOOP, NEXT: step to go to
+    TARGET = 56  # JUMP, BRANCH, LOOP, NEXT: step to go to; SOLO: where workers wait
     WIDTH = 8  # BRANCH, LOOP: bytes to read at the address in slot 0; LOOP: 0 = the slot itself
     COUNTER = 24  # LOOP, NEXT: byte offset of the loop counter in the worker record
 

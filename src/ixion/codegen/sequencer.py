@@ -67,6 +67,10 @@ def _alone(suffix: str, profiled: bool) -> str:
     walk.control_blocks(f, entry)
     f.label("settle")
     f.jump("advance")
+    for name in ("solo", "together"):
+        f.label(name)
+        f.set("next", walk.following(f))
+        f.jump("advance")
     f.label("leave")
     if profiled:
         walk.stamp(f)

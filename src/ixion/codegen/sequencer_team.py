@@ -16,6 +16,9 @@ kept for two phases in turn, that is all a newcomer needs.
   left" and a smaller one "not begun".
 * *Barrier.* The last member to arrive decides for all whether the walk goes on, writes the next
   place and begins the next phase; the others wait for the phase to change.
+* *Solo.* Steps too small to share that branch and loop are the caller's alone, from SOLO to
+  TOGETHER: the others go to the barrier behind them at once. No barrier is met in between, and
+  steps there are not numbered, for the others do not count them.
 * *Leaving.* To arrive is a worker's last access to the run; the caller waits for all and closes.
 
 Task boundaries come from shapes alone, so results do not depend on who ran what.
@@ -45,6 +48,7 @@ _TEAM_LOCALS = {
     "parts": "i64",
     "launched": "i64",
     "late": "i64",
+    "solo": "i64",
     "victim": "i64",
     "tried": "i64",
 }
@@ -72,13 +76,14 @@ def team_walk(suffix: str, profiled: bool) -> str:
     walk.ending_blocks(f)
     walk.control_blocks(f, entry)
     _barrier_blocks(f)
+    _solo_blocks(f, entry)
     _leave_blocks(f, profiled)
     return f.text()
 
 
 def _begin_blocks(f: FunctionText) -> None:
     """A worker that joined begins where the phase does, or leaves at once when that is over."""
-    for name in ("tag", "launched", "late", "victim", "tried"):
+    for name in ("tag", "launched", "late", "victim", "tried", "solo"):
         f.set(name, 0)
     f.set("parts", 1)
     f.branch(f.compare("eq", "%me", 0), "start", "joined")
@@ -100,7 +105,8 @@ def _read_parts(f: FunctionText, place: str) -> None:
 def _call_block(f: FunctionText, entry: str) -> None:
     f.label("call")
     f.set("next", walk.following(f))
-    f.set("tag", f.op(f"add i64 {f.get('tag')}, 1"))
+    counted = f.op(f"sub i64 1, {f.get('solo')}")
+    f.set("tag", f.op(f"add i64 {f.get('tag')}, {counted}"))
     stop = f.load("i64", "%run", RunWord.STOP, "monotonic")
     f.branch(f.compare("eq", stop, 0), "call.mine", "after")
     f.label("call.mine")
@@ -216,11 +222,14 @@ def _after_blocks(f: FunctionText, entry: str) -> None:
     f.store("i64", 1, "%run", RunWord.YIELD, "monotonic")
     f.jump("sync")
     f.label("sync")
-    f.branch(f.compare("eq", f.get("launched"), 0), "sync.lone", "sync.team")
+    f.branch(f.compare("eq", _is_shared(f), 0), "sync.lone", "sync.team")
     f.label("sync.lone")
     stop = f.load("i64", "%run", RunWord.STOP, "monotonic")
     leave = f.compare("ne", f.op(f"or i64 {stop}, {f.get('late')}"), 0)
-    f.branch(leave, "halt", "advance")
+    f.branch(leave, "sync.leave", "advance")
+    f.label("sync.leave")
+    # In the middle of a solo the others are waiting: they learn of it at a barrier.
+    f.branch(f.compare("eq", f.get("launched"), 0), "halt", "barrier")
     f.label("sync.team")
     flagged = f.compare("ne", f.load("i64", entry, StepWord.BARRIER), 0)
     forced = f.compare("eq", f.op(f"and i64 {f.get('tag')}, {_FORCED_BARRIER_MASK}"), 0)
@@ -229,7 +238,7 @@ def _after_blocks(f: FunctionText, entry: str) -> None:
 
 def _barrier_blocks(f: FunctionText) -> None:
     f.label("settle")
-    f.branch(f.compare("eq", f.get("launched"), 0), "advance", "barrier")
+    f.branch(f.compare("eq", _is_shared(f), 0), "advance", "barrier")
     f.label("barrier")
     step, tag = f.get("next"), f.get("tag")
     call = f"call ptr @barrier(ptr %run, ptr %worker, ptr %pool, i64 {step}, i64 {tag})"
@@ -240,6 +249,30 @@ def _barrier_blocks(f: FunctionText) -> None:
     f.label("halt")
     f.set("status", int(Status.YIELD))
     f.jump("leave")
+
+
+def _is_shared(f: FunctionText) -> str:
+    """Nonzero while others walk the same steps."""
+    apart = f.op(f"sub i64 1, {f.get('solo')}")
+    return f.op(f"and i64 {f.get('launched')}, {apart}")
+
+
+def _solo_blocks(f: FunctionText, entry: str) -> None:
+    """Blocks `solo` and `together`."""
+    f.label("solo")
+    f.branch(f.compare("eq", "%me", 0), "solo.caller", "solo.worker")
+    f.label("solo.caller")
+    f.set("next", walk.following(f))
+    f.set("solo", f.get("launched"))
+    f.jump("advance")
+    f.label("solo.worker")
+    # The caller meets the same barrier when it has done TOGETHER.
+    f.set("next", f.op(f"add i64 {f.load('i64', entry, StepWord.TARGET)}, 1"))
+    f.jump("barrier")
+    f.label("together")
+    f.set("next", walk.following(f))
+    f.set("solo", 0)
+    f.branch(f.compare("eq", f.get("launched"), 0), "advance", "barrier")
 
 
 def _leave_blocks(f: FunctionText, profiled: bool) -> None:

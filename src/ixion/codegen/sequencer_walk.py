@@ -1,9 +1,9 @@
 """Pieces of a walk over the step table that running alone and running in a team share.
 
 A walk is a function `(ptr %run, ptr %worker, ...)` with the locals of LOCALS. Block `dispatch`
-reads the step in local `step`; blocks `call`, `host` and `end` belong to the walk; so does
-`settle`, reached after a step that read memory the other workers may write next; `advance` goes to
-the step in local `next`.
+reads the step in local `step`; blocks `call`, `host` and `end` belong to the walk; so do `solo` and
+`together`, and `settle`, reached after a step that read memory the other workers may write next;
+`advance` goes to the step in local `next`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def dispatch(f: FunctionText, profiled: bool) -> str:
     opcode = f.load("i64", entry, StepWord.OPCODE)
     f.branch(f.compare("eq", opcode, int(Opcode.CALL)), "call", "control")
     f.label("control")
-    codes = (Opcode.HOST, Opcode.JUMP, Opcode.BRANCH, Opcode.LOOP, Opcode.NEXT)
+    codes = [code for code in Opcode if code not in (Opcode.END, Opcode.CALL)]
     f.switch(opcode, {int(code): code.name.lower() for code in codes}, "end")
     return entry
 

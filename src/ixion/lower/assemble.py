@@ -127,7 +127,7 @@ class _Sketch:
             self.hosts.append(_host_step(planned.host, planned.reads, planned.writes))
             number = len(self.hosts) - 1
             return OutlineStep("host", "", rooms, written, label=planned.label, host=number)
-        if planned.target is not None:
+        if planned.kind != "call":
             return self._control(planned, rooms, written)
         kernel = planned.kernel
         assert kernel is not None
@@ -144,11 +144,11 @@ class _Sketch:
     def _control(
         self, planned: PlannedStep, rooms: tuple[int, ...], written: tuple[bool, ...]
     ) -> OutlineStep:
-        assert planned.target is not None
+        target = -1 if planned.target is None else self.places[id(planned.target)]
         width = 1 if planned.reads and planned.reads[0].dtype == "bool" else 8
         return OutlineStep(
             planned.kind, "", rooms, written, label=planned.label,  # type: ignore[arg-type]
-            target=self.places[id(planned.target)], counter=planned.counter, width=width,
+            target=target, counter=planned.counter, width=width,
         )  # fmt: skip
 
     def _joint(self, planned: PlannedStep) -> int:

@@ -181,6 +181,8 @@ def _successors(steps: Sequence[PlannedStep]) -> list[tuple[int, ...]]:
     for number, step in enumerate(steps):
         if step.target is None:
             found.append((number + 1,))
+        elif step.kind == "solo":
+            found.append((number + 1,))
         elif step.kind == "jump":
             found.append((place[id(step.target)],))
         else:

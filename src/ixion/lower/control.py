@@ -99,7 +99,7 @@ class _Writer:
     def add(
         self,
         kind: PlannedKind,
-        target: PlannedStep,
+        target: PlannedStep | None = None,
         read: Value | None = None,
         counter: int = 0,
     ) -> None:
@@ -132,25 +132,29 @@ def _branch(writer: _Writer) -> tuple[Value, ...]:
 def _loop(writer: _Writer) -> tuple[Value, ...]:
     start, kept = writer.values(2), writer.values(3)
     state = [writer.place_for(value) for value in start]
-    top, end = writer.mark(), writer.mark()
+    top, end, behind = writer.mark(), writer.mark(), writer.mark()
     writer.carry(start, state)
+    writer.add("solo", behind)
     writer.put(top)
     go, *passed = writer.region(0, [*state, *kept])
     writer.add("branch", end, go)
     writer.carry(writer.region(1, [*state, *kept, *passed]), state)
     writer.add("jump", top)
     writer.put(end)
+    writer.put(behind)
+    writer.add("together")
     return (*state, *passed)
 
 
 def _repeat(writer: _Writer) -> tuple[Value, ...]:
     start, kept = writer.values(2), writer.values(3)
     state = [writer.place_for(value) for value in start]
-    top, end = writer.mark(), writer.mark()
+    top, end, behind = writer.mark(), writer.mark(), writer.mark()
     counter = writer.lowering.loops
     if counter >= MAX_LOOPS:
         raise CodegenError("loops nested too deep", where=writer.call.span, expected=MAX_LOOPS)
     writer.carry(start, state)
+    writer.add("solo", behind)
     writer.add("loop", end, _single(writer.value(writer.call.args[0])), counter)
     writer.put(top)
     writer.lowering.loops += 1
@@ -158,6 +162,8 @@ def _repeat(writer: _Writer) -> tuple[Value, ...]:
     writer.lowering.loops -= 1
     writer.add("next", top, counter=counter)
     writer.put(end)
+    writer.put(behind)
+    writer.add("together")
     return tuple(state)
 
 

@@ -11,7 +11,7 @@ from ixion.ir import Call
 from ixion.lower.storage import Storage, Value
 from ixion.te.stmt import Kernel
 
-PlannedKind = Literal["call", "host", "mark", "jump", "branch", "loop", "next"]
+PlannedKind = Literal["call", "host", "mark", "jump", "branch", "loop", "next", "solo", "together"]
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from ixion.runtime.barriers import Touch, needed_barriers
 from ixion.runtime.memory import Room, plan
 from ixion.runtime.outline import Outline, OutlineStep
 from ixion.runtime.program import aligned
-from ixion.runtime.table import UNKNOWN_WEIGHT, kept_barriers, limits_of
+from ixion.runtime.table import UNKNOWN_WEIGHT, go_on, kept_barriers, limits_of, not_solo
 
 Ints = npt.NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -271,6 +271,7 @@ class Planner:
         for number, target in enumerate(targets):
             if target >= 0:
                 body[number, StepWord.TARGET // 8] = target
+        go_on(body, not_solo(kinds, targets, limits))
         return words, any(n > 1 for n in limits)
 
     def _targets(self, kept: Ints, steps: Sequence[OutlineStep]) -> list[int]:

@@ -15,7 +15,7 @@ from ixion.base.errors import CodegenError
 from ixion.runtime.arena import address_of, allocate
 
 SlotKind = Literal["arena", "const", "input", "output", "imm", "state"]
-StepKind = Literal["call", "host", "jump", "branch", "loop", "next"]
+StepKind = Literal["call", "host", "jump", "branch", "loop", "next", "solo", "together"]
 
 #: Alignment in bytes of the arena, constants, states and scratch. Inputs and outputs have 16.
 ALIGNMENT = 64
@@ -77,6 +77,8 @@ class Step:
       an int64); with a count below 1 go to `target`.
     - "next": end of a round; go to `target` unless it was the last. A kernel finds the round's
       number at byte COUNTERS + 16 * counter of its ctx.
+    - "solo": up to the "together" that is `target` no step may go anywhere else. Where none of them
+      is worth sharing, one thread does them all.
     """
 
     kind: StepKind = "call"
@@ -151,7 +153,7 @@ class Program:
         needs = {"branch": 1, "loop": 1}.get(step.kind, 0)
         if len(step.slots) < needs:
             raise CodegenError("a branch or loop needs one slot", where=where)
-        jumps = step.kind in ("jump", "branch", "loop", "next")
+        jumps = step.kind in ("jump", "branch", "loop", "next", "solo")
         if jumps and not 0 <= step.target <= len(self.steps):
             raise CodegenError("jump out of the program", where=where, found=step.target)
         if step.kind == "host":

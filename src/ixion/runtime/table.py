@@ -52,6 +52,7 @@ def build_table(program: Program, address: Callable[[str], int], threads: int) -
     words = np.zeros((len(program.steps) + 1, STEP_WORDS), np.int64)
     limits = _limits(program.steps, threads)
     barriers = _barriers(program.steps, limits)
+    not_alone = not_solo(*_kinds_and_targets(program.steps), limits)
     for number, step in enumerate(program.steps):
         row = words[number]
         row[StepWord.OPCODE // 8] = Opcode[step.kind.upper()]
@@ -61,6 +62,7 @@ def build_table(program: Program, address: Callable[[str], int], threads: int) -
             _fill_call(row, step, kernel, limits[number], barrier, threads)
         elif step.kind != "host":
             _fill_control(row, step)
+    go_on(words, not_alone)
     return Table(words, slots, windows, any(limit > 1 for limit in limits))
 
 
@@ -103,9 +105,41 @@ def _limit(kind: str, tasks: int, cost: float, threads: int) -> int:
     return max(1, min(threads, tasks, worth))
 
 
+def _kinds_and_targets(steps: Sequence[Step]) -> tuple[list[str], list[int]]:
+    return [step.kind for step in steps], [step.target for step in steps]
+
+
 def _barriers(steps: Sequence[Step], limits: Sequence[int]) -> list[bool]:
-    kinds, wanted, targets = ([getattr(s, n) for s in steps] for n in ("kind", "barrier", "target"))
-    return kept_barriers(kinds, wanted, targets, limits)
+    kinds, targets = _kinds_and_targets(steps)
+    return kept_barriers(kinds, [step.barrier for step in steps], targets, limits)
+
+
+def solos(kinds: Sequence[str], targets: Sequence[int], limits: Sequence[int]) -> set[int]:
+    """The outermost solos without a step that is worth sharing, and the steps that end them."""
+    found: set[int] = set()
+    end = 0
+    for number, kind in enumerate(kinds):
+        if kind != "solo" or number < end:
+            continue
+        inside = range(number + 1, targets[number])
+        if all(limits[i] <= 1 and kinds[i] != "host" for i in inside):
+            end = targets[number]
+            found |= {number, end}
+    return found
+
+
+def not_solo(kinds: Sequence[str], targets: Sequence[int], limits: Sequence[int]) -> list[int]:
+    """The beginnings and ends of solos that are none."""
+    alone = solos(kinds, targets, limits)
+    marks = [i for i, kind in enumerate(kinds) if kind in ("solo", "together")]
+    return [i for i in marks if i not in alone]
+
+
+def go_on(words: npt.NDArray[np.int64], numbers: Sequence[int]) -> None:
+    """Makes steps of the table do nothing."""
+    for number in numbers:
+        words[number, StepWord.OPCODE // 8] = Opcode.JUMP
+        words[number, StepWord.TARGET // 8] = number + 1
 
 
 def kept_barriers(
@@ -117,11 +151,14 @@ def kept_barriers(
     out while an earlier shared step may still be running.
     """
     targets = set(jumps)
+    alone = solos(kinds, jumps, limits)
     kept = []
     owed, running = False, False
     for number, (kind, barrier) in enumerate(zip(kinds, barriers, strict=True)):
         running = running or number in targets
         following = _following(kinds, limits, targets, number)
+        if number + 1 in alone and number + 1 not in targets:
+            following = "read"
         wanted = kind == "call" and (barrier or owed or following == "read")
         skipped = limits[number] == 1 and following == "alone" and not running
         kept.append(wanted and following != "end" and not skipped)
