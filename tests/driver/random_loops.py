@@ -33,7 +33,7 @@ from ixion.ir import (
     Var,
     const,
 )
-from ixion.kernel import injective, reduce
+from ixion.kernel import injective, softmax
 from ixion.runtime import table
 from ixion.transform import InferType, why_left_alone
 
@@ -255,7 +255,7 @@ def main() -> int:
     start, count = int(sys.argv[1]), int(sys.argv[2])
     if LARGE:
         table.SHARE = table.WAKE = 1e-9
-        injective.GRAIN = reduce.GRAIN = 64
+        injective.GRAIN = softmax.GRAIN = 64
     for seed in range(start, start + count):
         print("seed", seed, flush=True)
         if not check(seed):

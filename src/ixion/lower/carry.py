@@ -179,9 +179,7 @@ def _successors(steps: Sequence[PlannedStep]) -> list[tuple[int, ...]]:
     place = {id(step): number for number, step in enumerate(steps)}
     found: list[tuple[int, ...]] = []
     for number, step in enumerate(steps):
-        if step.target is None:
-            found.append((number + 1,))
-        elif step.kind == "solo":
+        if step.target is None or step.kind == "solo":
             found.append((number + 1,))
         elif step.kind == "jump":
             found.append((place[id(step.target)],))

@@ -7,13 +7,15 @@ leaves out wherever the value can be computed in that place at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ixion.base import dtype as dtypes
 from ixion.base.abi import MAX_LOOPS
 from ixion.base.dim import multiply, prod
-from ixion.base.errors import CodegenError
-from ixion.ir import Call, Expr, Function, TensorType, Tuple, Var
+from ixion.ir import Call, Constant, Expr, Function, TensorType, Tuple, Var
+from ixion.ir.trampoline import Step
 from ixion.kernel.layout import PLAIN
 from ixion.lower.step import PlannedKind, PlannedStep
 from ixion.lower.storage import Storage, Value
@@ -29,8 +31,8 @@ __all__ = ["lower_control"]
 Values = list[Value]
 
 
-def lower_control(lowering: Lowering, call: Call) -> Value | tuple[Value, ...]:
-    """Adds the steps of a control operator; raises CodegenError for loops nested too deep."""
+def lower_control(lowering: Lowering, call: Call) -> Step[Value | tuple[Value, ...]]:
+    """Adds the steps of a control operator; gives its value. A step of ``ir.trampoline``."""
     return _RULES[op_name(call)](_Writer(lowering, call))
 
 
@@ -50,7 +52,7 @@ class _Writer:
     def value(self, expr: Expr) -> Value | tuple[Value, ...]:
         return self.lowering.value(expr)
 
-    def region(self, number: int, given: Sequence[Value]) -> Values:
+    def region(self, number: int, given: Sequence[Value]) -> Step[Values]:
         return self.lowering.inline(self.names[number], given)
 
     def place_for(self, value: Value) -> Value:
@@ -92,6 +94,22 @@ class _Writer:
                 "carry", [value], [place], [place.storage, value.storage], one, carries=True,
             ))  # fmt: skip
 
+    def number(self, value: int) -> Value:
+        """A constant scalar int64."""
+        made = Constant(np.array(value, np.int64))
+        made._set_checked_type(TensorType((), "int64"))
+        self.lowering.made.append(made)
+        return _single(self.value(made))
+
+    def computed(self, name: str, dtype: str, *values: Value) -> Value:
+        """An elementwise operator on scalars."""
+        kernels = self.lowering.kernels_of(_scalar_kernel(name, dtype, values), (False, False))
+        place = self.place_for(Value(_NOWHERE, PLAIN, (), dtype))
+        places = [place.storage, *(value.storage for value in values)]
+        for one, _ in kernels.kernels:
+            self.lowering.steps.append(PlannedStep(name, [*values], [place], places, one))
+        return place
+
     def mark(self) -> PlannedStep:
         """A place to go to, not yet among the steps."""
         return PlannedStep("", [], [], [], kind="mark")
@@ -116,29 +134,29 @@ class _Writer:
 _NOWHERE = Storage("arena", 0)
 
 
-def _branch(writer: _Writer) -> tuple[Value, ...]:
+def _branch(writer: _Writer) -> Step[tuple[Value, ...]]:
     given = writer.values(3)
     other, end = writer.mark(), writer.mark()
     places = writer.result_places()
     writer.add("branch", other, _single(writer.value(writer.call.args[0])))
-    writer.carry(writer.region(0, given), places)
+    writer.carry((yield writer.region(0, given)), places)
     writer.add("jump", end)
     writer.put(other)
-    writer.carry(writer.region(1, given), places)
+    writer.carry((yield writer.region(1, given)), places)
     writer.put(end)
     return tuple(places)
 
 
-def _loop(writer: _Writer) -> tuple[Value, ...]:
+def _loop(writer: _Writer) -> Step[tuple[Value, ...]]:
     start, kept = writer.values(2), writer.values(3)
     state = [writer.place_for(value) for value in start]
     top, end, behind = writer.mark(), writer.mark(), writer.mark()
     writer.carry(start, state)
     writer.add("solo", behind)
     writer.put(top)
-    go, *passed = writer.region(0, [*state, *kept])
+    go, *passed = yield writer.region(0, [*state, *kept])
     writer.add("branch", end, go)
-    writer.carry(writer.region(1, [*state, *kept, *passed]), state)
+    writer.carry((yield writer.region(1, [*state, *kept, *passed])), state)
     writer.add("jump", top)
     writer.put(end)
     writer.put(behind)
@@ -146,19 +164,20 @@ def _loop(writer: _Writer) -> tuple[Value, ...]:
     return (*state, *passed)
 
 
-def _repeat(writer: _Writer) -> tuple[Value, ...]:
+def _repeat(writer: _Writer) -> Step[tuple[Value, ...]]:
+    counter = writer.lowering.loops
+    if counter >= MAX_LOOPS:
+        deep: tuple[Value, ...] = yield _counted(writer)
+        return deep
     start, kept = writer.values(2), writer.values(3)
     state = [writer.place_for(value) for value in start]
     top, end, behind = writer.mark(), writer.mark(), writer.mark()
-    counter = writer.lowering.loops
-    if counter >= MAX_LOOPS:
-        raise CodegenError("loops nested too deep", where=writer.call.span, expected=MAX_LOOPS)
     writer.carry(start, state)
     writer.add("solo", behind)
     writer.add("loop", end, _single(writer.value(writer.call.args[0])), counter)
     writer.put(top)
     writer.lowering.loops += 1
-    writer.carry(writer.region(0, [*state, *kept]), state)
+    writer.carry((yield writer.region(0, [*state, *kept])), state)
     writer.lowering.loops -= 1
     writer.add("next", top, counter=counter)
     writer.put(end)
@@ -167,12 +186,33 @@ def _repeat(writer: _Writer) -> tuple[Value, ...]:
     return tuple(state)
 
 
-def _unset(writer: _Writer) -> Value:
+def _counted(writer: _Writer) -> Step[tuple[Value, ...]]:
+    """A loop with a count inside so many others that the sequencer has no counter left for it."""
+    start, kept = writer.values(2), writer.values(3)
+    count = _single(writer.value(writer.call.args[0]))
+    zero, one = (writer.number(n) for n in (0, 1))
+    number, *state = (writer.place_for(value) for value in (zero, *start))
+    top, end, behind = writer.mark(), writer.mark(), writer.mark()
+    writer.carry([zero, *start], [number, *state])
+    writer.add("solo", behind)
+    writer.put(top)
+    writer.add("branch", end, writer.computed("less", "bool", number, count))
+    new = yield writer.region(0, [*state, *kept])
+    writer.carry([writer.computed("add", "int64", number, one), *new], [number, *state])
+    writer.add("jump", top)
+    writer.put(end)
+    writer.put(behind)
+    writer.add("together")
+    return tuple(state)
+
+
+def _unset(writer: _Writer) -> Step[Value]:
     kind = tensor_type(writer.call)
+    yield from ()
     return Value(_NOWHERE, PLAIN, kind.shape, kind.dtype)
 
 
-_RULES: dict[str, Callable[[_Writer], Value | tuple[Value, ...]]] = {
+_RULES: dict[str, Callable[[_Writer], Step[Any]]] = {
     "control.branch": _branch,
     "control.loop": _loop,
     "control.repeat": _repeat,
@@ -188,9 +228,21 @@ def _single(value: Value | tuple[Value, ...]) -> Value:
 def _copy_of(value: Value) -> Function:
     """A formed kernel that copies a plain tensor."""
     kind = TensorType((prod(value.shape),), value.dtype)
-    param = Var("p0", kind)
-    param._set_checked_type(kind)
-    attrs = {"Primitive": 1, "kernel": "relayout", "in_layouts": ("",), "out_layout": ""}
-    body = make_call("copy", param)
-    body._set_checked_type(kind)
-    return Function([param], body, kind, attrs=attrs)
+    return _formed("copy", "relayout", [kind], kind)
+
+
+def _scalar_kernel(name: str, dtype: str, values: Sequence[Value]) -> Function:
+    kinds = [TensorType((), value.dtype) for value in values]
+    return _formed(name, "elementwise", kinds, TensorType((), dtype))
+
+
+def _formed(name: str, kernel: str, kinds: Sequence[TensorType], result: TensorType) -> Function:
+    """A formed kernel of one operator on plain tensors."""
+    params = [Var(f"p{i}", kind) for i, kind in enumerate(kinds)]
+    for param, kind in zip(params, kinds, strict=True):
+        param._set_checked_type(kind)
+    body = make_call(name, *params)
+    body._set_checked_type(result)
+    layouts = ("",) * len(params)
+    attrs = {"Primitive": 1, "kernel": kernel, "in_layouts": layouts, "out_layout": ""}
+    return Function(params, body, result, attrs=attrs)

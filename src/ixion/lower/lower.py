@@ -32,6 +32,8 @@ from ixion.ir import (
     Var,
     structural_hash,
 )
+from ixion.ir.trampoline import Step as Stepwise
+from ixion.ir.trampoline import run
 from ixion.kernel.group import Group
 from ixion.kernel.layout import PLAIN, Layout, parse_layout
 from ixion.kernel.schedule import Lowered, Place, layout_pack, schedule_for
@@ -82,6 +84,7 @@ class Lowering:
         self.lowered: dict[object, Lowered] = {}
         self.packed: dict[object, Value] = {}
         self.loops = 0  # counted loops around the steps that are being added
+        self.made: list[Constant] = []  # beside the function's; their ids are keys too
 
     def run(self, func: Function) -> None:
         """Lowers the function's body; raises CodegenError for what has no compiled form."""
@@ -92,19 +95,25 @@ class Lowering:
         order = dataflow_order(func.body)
         self.function = func  # ids of its nodes are keys
         self.originals = Originals(self._constant_uses(order)) if self.consume else None
-        for node in order:
-            self._visit(node)
+        run(self._body(order))
         self.results = list(self.flat(self.value(func.body)))
 
-    def inline(self, name: str, given: Sequence[Value]) -> list[Value]:
+    def inline(self, name: str, given: Sequence[Value]) -> Stepwise[list[Value]]:
         """The results of a region whose steps are added here."""
         func, outer = self.regions[name], self.values
         self.values = {id(p): v for p, v in zip(func.params, given, strict=True)}
-        for node in dataflow_order(func.body):
-            self._visit(node)
+        yield self._body(dataflow_order(func.body))
         results = list(self.flat(self.value(func.body)))
         self.values = outer
         return results
+
+    def _body(self, order: Sequence[Expr]) -> Stepwise[None]:
+        """Lowers nodes in order; regions nest without Python's stack."""
+        for node in order:
+            if isinstance(node, Call) and is_control(node):
+                self.values[id(node)] = yield lower_control(self, node)
+            else:
+                self._visit(node)
 
     def storage(self, kind: Any, nbytes: Dim, index: int = 0) -> Storage:
         storage = Storage(kind, nbytes, index)
@@ -126,8 +135,6 @@ class Lowering:
             calls = calls_inside(callee(node))
             for step in self.steps[first:]:
                 step.calls = calls
-        elif isinstance(node, Call) and is_control(node):
-            self.values[id(node)] = lower_control(self, node)
         elif id(node) not in self.values and not isinstance(node, (Var, Constant, GlobalVar)):
             raise CodegenError(
                 f"{type(node).__name__} has no compiled form yet",

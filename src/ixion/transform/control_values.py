@@ -140,9 +140,13 @@ def _is_sized(dim: object) -> bool:
 
 @dataclass(eq=False)
 class Region:
-    """A function under construction; ``captured`` has its parameter for each value from outside."""
+    """A function under construction; ``captured`` has its parameter for each value from outside.
+
+    ``rounds``: the region around the loop whose head or body this is.
+    """
 
     parent: Region | None
+    rounds: Region | None = None
     captured: dict[Expr, tuple[Var, Held]] = field(default_factory=dict)
 
     def use(self, value: Held) -> Expr:

@@ -47,7 +47,7 @@ def outline_loop(
     name = outliner.self_name(callee, known)
     assert isinstance(func, Function)
     assert name is not None
-    maker = _LoopMaker(outliner, _TailCalls(func, name), Region(region))
+    maker = _LoopMaker(outliner, _TailCalls(func, name), Region(region, region))
     return (yield maker.run(known, args, region))
 
 
@@ -153,7 +153,7 @@ class _LoopMaker:
         cond = yield self.outliner.value(root.cond, act)
         sides = [root.true_branch, root.false_branch]
         onward = [self.tails.goes_on(_after_lets(side)) for side in sides].index(True)
-        body, way_out = Region(head), Region(head)
+        body, way_out = Region(head, region), Region(head)
         inner = act.scopes.inner[root]
         act.frames[inner[onward]] = Frame(body)
         act.frames[inner[1 - onward]] = Frame(way_out)

@@ -28,6 +28,7 @@ from ixion.ir import (
     Var,
 )
 from ixion.op import control
+from ixion.transform.control_invariants import outermost
 from ixion.transform.control_scopes import Activation, Frame, Scopes
 from ixion.transform.control_values import (
     Held,
@@ -123,7 +124,7 @@ class Outliner:
         if isinstance(expr, TupleGetItem):
             return given[0][expr.index]
         if isinstance(expr, Call):
-            return _applied(expr, given, act.frame(expr).region)
+            return _applied(expr, given, outermost(expr, given, act.frame(expr).region))
         if isinstance(expr, Function):
             return Known(expr, act.home(expr))
         return Known(expr)
