@@ -275,3 +275,22 @@ def test_turns_note_the_least() -> None:
     turns.note("a", Burst(3, 2, 0, 1), 1)
     turns.note("a", Burst(3, 2.5, 0, 1), 1)
     assert turns.least == {"a": 2}
+
+
+def test_loops_are_measured_beside_the_peer(loops: ModuleType) -> None:
+    """Both engines give the same value, and a loop's steps without the loop are what it repeats."""
+    for name, made in loops.MODELS.items():
+        *times, error = loops.measured(made, 50)
+        assert len(times) == 3, name
+        assert error < 1e-5, name
+
+
+@pytest.fixture
+def loops() -> ModuleType:
+    pytest.importorskip("onnxruntime")
+    spec = importlib.util.spec_from_file_location("benchmark_loops", FOLDER / "loops.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

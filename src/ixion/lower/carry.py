@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ixion.lower.step import PlannedStep
 from ixion.lower.storage import Storage, Value
 
@@ -102,8 +104,8 @@ class _Liveness:
                 needed = reads[number] | (left & ~kills[number])
                 changed |= needed != needs[number]
                 out[number], needs[number] = left, needed
-        for i, one in enumerate(order):
-            one.live = int("".join("01"[bits >> i & 1] for bits in reversed(out)), 2)
+        for one, live in zip(order, _turned(out, len(order)), strict=True):
+            one.live = live
 
     def join(self, number: int) -> bool:
         """Makes the ends of a copy one memory, if they can be."""
@@ -164,6 +166,16 @@ def _by_step(order: Sequence[_Class], count: int) -> tuple[list[int], list[int]]
         for number in _bits(one.defined):
             kills[number] |= 1 << i
     return reads, kills
+
+
+def _turned(rows: Sequence[int], columns: int) -> list[int]:
+    """A matrix of bits, given by rows, by columns."""
+    width = -(-columns // 8)
+    data = b"".join(row.to_bytes(width, "little") for row in rows)
+    matrix = np.frombuffer(data, np.uint8).reshape(len(rows), width)
+    bits = np.unpackbits(matrix, axis=1, bitorder="little")[:, :columns]
+    turned = np.packbits(bits.T, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in turned]
 
 
 def _bits(mask: int) -> list[int]:
