@@ -9,8 +9,7 @@ from tests.kernel.conftest import check_open
 from ixion import op
 from ixion.base.dim import SymVar
 from ixion.ir import TensorType, Var, const
-from ixion.kernel.schedule_conv import DepthwiseConv, DirectConv, TransposedConv
-from ixion.kernel.schedule_pool import Pool
+from ixion.kernel.schedule_conv import DirectConv
 
 RNG = np.random.default_rng(5)
 N, H, W = SymVar("N"), SymVar("H"), SymVar("W")

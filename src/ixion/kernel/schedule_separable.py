@@ -87,7 +87,8 @@ class SeparableSchedule(Schedule):
         plan, tile = self._plan()
         image, out = sizes_of(self.middle.args[0]), sizes_of(self.middle)
         blocks = -(-fixed(out[1]) // self.block)
-        rows, height = self.scalars.named("band", plan.band), self.scalars.named("high", plan.height)
+        rows = self.scalars.named("band", plan.band)
+        height = self.scalars.named("high", plan.height)
         under = band = None
         free: Extent = 0  # bytes of private memory in use
         if self.expands:

@@ -38,6 +38,7 @@ from ixion.op.binary import (
 )
 from ixion.op.blocks import layout_transform
 from ixion.op.call import call
+from ixion.op.choose import compress, nonzero
 from ixion.op.compare import Accumulation, Exact, Ulp, mismatch
 from ixion.op.compose import logsumexp, mean_std, mean_variance, std
 from ixion.op.conversion import cast, cast_like, reinterpret
@@ -88,6 +89,7 @@ from ixion.op.signal import dft, fixed_point_multiply, matrix_set_diag, sliding_
 from ixion.op.sizes import iota, sizes
 from ixion.op.slice import slice_like, strided_set, strided_slice
 from ixion.op.sparse import sparse_fill_empty_rows, sparse_reshape, sparse_to_dense
+from ixion.op.top_k import top_k
 from ixion.op.unary import (
     abs,
     acos,
@@ -133,6 +135,7 @@ from ixion.op.unary import (
     trunc,
     zeros_like,
 )
+from ixion.op.unique_slices import unique_slices
 
 # Operators that come with the package, as against those a user registers.
 BUILTIN = frozenset(OP_TABLE)
@@ -180,6 +183,7 @@ __all__ = [
     "clip",
     "collapse_sum_like",
     "collapse_sum_to",
+    "compress",
     "concatenate",
     "contrib_reverse_reshape",
     "control",
@@ -245,6 +249,7 @@ __all__ = [
     "ndarray_size",
     "negative",
     "nn",
+    "nonzero",
     "not_equal",
     "one_hot",
     "ones",
@@ -296,6 +301,7 @@ __all__ = [
     "tan",
     "tanh",
     "tile",
+    "top_k",
     "topk",
     "transpose",
     "trilu",
@@ -303,6 +309,7 @@ __all__ = [
     "trunc_divide",
     "trunc_mod",
     "unique",
+    "unique_slices",
     "unravel_index",
     "variance",
     "vision",

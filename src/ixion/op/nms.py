@@ -12,7 +12,9 @@ from ixion.ir.types import TensorType, TupleType, Type
 from ixion.op.call import call
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define
-from ixion.op.rounding import Array, wide
+from ixion.op.ordering import stable_order
+from ixion.op.overlap import suppressed
+from ixion.op.rounding import Array
 from ixion.op.sample import Draw, Sample, array, choice, flag
 
 
@@ -39,35 +41,6 @@ class AllClassNonMaximumSuppressionAttrs(Attrs):
     output_format: str = attr("onnx", "form of the result", choices=("onnx", "tensorflow"))
 
 
-def overlap(box: Array, others: Array) -> Array:
-    """Intersection over union of one box with rows of boxes; corners in any order."""
-    low = np.minimum(box[:2], box[2:])
-    high = np.maximum(box[:2], box[2:])
-    lows = np.minimum(others[:, :2], others[:, 2:])
-    highs = np.maximum(others[:, :2], others[:, 2:])
-    inner = np.prod(np.clip(np.minimum(high, highs) - np.maximum(low, lows), 0, None), axis=1)
-    union = np.prod(high - low) + np.prod(highs - lows, axis=1) - inner
-    return np.asarray(np.where(union > 0, inner / np.where(union > 0, union, 1), 0.0))
-
-
-def _suppress(boxes: Array, labels: Array | None, threshold: float, most: int) -> Array:
-    """Which of the boxes, best first, survive; ``most`` below 0 means no limit."""
-    keep = np.ones(len(boxes), bool)
-    kept = 0
-    for i in range(len(boxes)):
-        if not keep[i]:
-            continue
-        if 0 <= most <= kept:
-            keep[i:] = False
-            break
-        kept += 1
-        rivals = overlap(boxes[i], boxes[i + 1 :]) > threshold
-        if labels is not None:
-            rivals &= labels[i + 1 :] == labels[i]
-        keep[i + 1 :] &= ~rivals
-    return keep
-
-
 def _infer_all_class(args: InferArgs) -> Type:
     boxes, scores = args.tensor(0), args.tensor(1)
     if len(boxes.shape) != 3 or len(scores.shape) != 3:
@@ -84,25 +57,44 @@ def _infer_all_class(args: InferArgs) -> Type:
     return TupleType(parts)
 
 
-def _scalar(x: Array) -> float:
-    return float(x.ravel()[0]) if x.size else -1.0
+def scalar(x: Array, default: float = -1.0) -> Any:
+    """The number in an array of one element, ``default`` for none."""
+    return x.ravel()[0] if x.size else default
+
+
+def best_first(scores: Array) -> Array:
+    """Positions by falling score; equal scores keep their order, NaN comes first."""
+    return np.asarray(stable_order(scores, 0, False))
+
+
+def _class_boxes(boxes: Array, scores: Array, most: int, threshold: Any, least: Any) -> list[int]:
+    """Boxes of one class that survive, best first."""
+    kept: list[int] = []
+    if not threshold > 0:
+        return kept
+    for i in best_first(scores):
+        if 0 < most <= len(kept):
+            break
+        rivals = scores[i] > 0 and suppressed("relay", boxes[i], boxes[kept], threshold).any()
+        if scores[i] > least and scores[i] > -1 and not rivals:
+            kept.append(int(i))
+    return kept
 
 
 def _all_class_reference(
     attrs: AllClassNonMaximumSuppressionAttrs, inputs: tuple[Array, ...], out_type: Any
 ) -> Any:
-    boxes, scores = wide(inputs[0]), wide(inputs[1])
-    most, threshold, least = int(_scalar(inputs[2])), _scalar(inputs[3]), _scalar(inputs[4])
+    boxes, scores = inputs[:2]
+    most, threshold, least = int(scalar(inputs[2])), scalar(inputs[3]), scalar(inputs[4])
     batch, classes, count = scores.shape
-    found: list[list[tuple[int, int, float]]] = []
-    for b in range(batch):
-        own: list[tuple[int, int, float]] = []
-        for c in range(classes):
-            order = np.argsort(-scores[b, c], kind="stable")
-            order = order[scores[b, c, order] > least]
-            alive = order[_suppress(boxes[b, order], None, threshold, most)]
-            own.extend((c, int(i), float(scores[b, c, i])) for i in alive)
-        found.append(own)
+    found: list[list[tuple[int, int, float]]] = [
+        [
+            (c, i, float(scores[b, c, i]))
+            for c in range(classes)
+            for i in _class_boxes(boxes[b], scores[b, c], most, threshold, least)
+        ]
+        for b in range(batch)
+    ]
     if attrs.output_format == "onnx":
         rows = np.zeros((batch * classes * count, 3), np.int64)
         flat = [(b, c, i) for b, own in enumerate(found) for c, i, _ in own]
@@ -158,7 +150,7 @@ def _infer_counts(args: InferArgs) -> Type:
 
 
 def _counts_reference(attrs: GetValidCountsAttrs, inputs: tuple[Array, ...], out_type: Any) -> Any:
-    data, threshold = inputs[0], _scalar(inputs[1])
+    data, threshold = inputs[0], scalar(inputs[1])
     valid = data[..., attrs.score_index] > threshold
     if attrs.id_index >= 0:
         valid &= data[..., attrs.id_index] >= 0
@@ -205,39 +197,63 @@ def _infer_nms(args: InferArgs) -> Type:
 
 
 def _nms_one(
-    attrs: NonMaximumSuppressionAttrs, rows: Array, most: int, threshold: float
-) -> tuple[Array, Array]:
-    """Order of the rows that are considered, best first, and which of them survive."""
-    order = np.argsort(-rows[:, attrs.score_index], kind="stable")
-    order = order[: attrs.top_k] if attrs.top_k > 0 else order
-    best = rows[order]
-    labels = best[:, attrs.id_index] if attrs.id_index >= 0 else None
-    live = best[:, attrs.score_index] > 0
-    if labels is not None:
-        live &= labels >= 0
-    keep = np.zeros(len(order), bool)
-    boxes = wide(best[live, attrs.coord_start : attrs.coord_start + 4])
-    own = None if labels is None or attrs.force_suppress else labels[live]
-    keep[live] = _suppress(boxes, own, threshold, most)
-    return order, keep
+    attrs: NonMaximumSuppressionAttrs, rows: Array, most: int, threshold: Any
+) -> Array:
+    """Which row comes at each place, best first; -1 where there is none or it is suppressed.
+
+    As in Relay, a row whose score is not positive stays, suppresses nothing and does not count,
+    and one of a negative class suppresses nothing.
+    """
+    if not threshold > 0:
+        return np.arange(len(rows))
+    order = best_first(rows[:, attrs.score_index])
+    places = order.copy()
+    if attrs.top_k > 0:
+        places[attrs.top_k :] = -1
+    kept: list[int] = []
+    for place, row in enumerate(order[: attrs.top_k] if attrs.top_k > 0 else order):
+        if len(kept) == most:
+            places[place:] = -1
+            break
+        if rows[row, attrs.score_index] > 0:
+            if _rivals(attrs, rows, int(row), kept, threshold):
+                places[place] = -1
+            else:
+                kept.append(int(row))
+    return places
+
+
+def _rivals(
+    attrs: NonMaximumSuppressionAttrs, rows: Array, row: int, kept: list[int], threshold: Any
+) -> bool:
+    """Whether one of the kept rows suppresses ``row``."""
+    better = rows[kept]
+    coords = slice(attrs.coord_start, attrs.coord_start + 4)
+    hit = suppressed("relay", rows[row, coords], better[:, coords], threshold)
+    if attrs.id_index >= 0:
+        labels = better[:, attrs.id_index]
+        hit &= labels >= 0
+        if not attrs.force_suppress:
+            hit &= labels == rows[row, attrs.id_index]
+    return bool(hit.any())
 
 
 def _nms_reference(
     attrs: NonMaximumSuppressionAttrs, inputs: tuple[Array, ...], out_type: Any
 ) -> Any:
     data, counts, indices = inputs[:3]
-    most, threshold = int(_scalar(inputs[3])), _scalar(inputs[4])
+    most, threshold = int(scalar(inputs[3])), scalar(inputs[4])
     rows = np.full_like(data, -1)
     places = np.full(data.shape[:2], -1, np.int32)
+    found = np.zeros((len(data), 1), np.int32)
     for b, n in enumerate(counts.ravel()):
-        order, keep = _nms_one(attrs, data[b, : int(n)], most, threshold)
-        at = np.flatnonzero(keep)
+        row_at = _nms_one(attrs, data[b, : max(0, int(n))], most, threshold)
+        at = np.flatnonzero(row_at >= 0)
         to = np.arange(len(at)) if attrs.invalid_to_bottom or attrs.return_indices else at
-        rows[b, to] = data[b, order[at]]
-        places[b, to] = indices[b, order[at]]
-    if not attrs.return_indices:
-        return rows
-    return places, (places >= 0).sum(axis=1, keepdims=True).astype(np.int32)
+        rows[b, to] = data[b, row_at[at]]
+        places[b, to] = indices[b, row_at[at]]
+        found[b] = len(at)
+    return (places, found) if attrs.return_indices else rows
 
 
 def _nms_samples(draw: Draw) -> Sample:

@@ -13,6 +13,7 @@ from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr, TupleWrapper
 from ixion.ir.types import TensorType, TupleType, Type
 from ixion.op.axes import checked_axis
+from ixion.op.bounds import Shapes, result_types
 from ixion.op.call import call, known_ints
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, Names, OpPattern, define
@@ -178,6 +179,11 @@ def _infer_dyn_topk(args: InferArgs) -> Type:
     return _topk_type(args, dims.Any() if value is None else value.ravel()[0])
 
 
+def _dyn_topk_bound(args: InferArgs) -> Shapes:
+    found = result_types(_topk_type(args, (args.ints(1) or (0,))[0]))
+    return tuple(tuple(t.shape) for t in found)
+
+
 def _dyn_topk_samples(draw: Draw) -> Sample:
     made = _topk_samples(draw)
     attrs = dict(made.attrs)
@@ -195,6 +201,7 @@ define(
     compare=Exact(),
     samples=_dyn_topk_samples,
     num_outputs=_topk_outputs,
+    FResultBound=_dyn_topk_bound,
     doc="topk with k computed at run time.",
 )
 

@@ -15,6 +15,7 @@ from ixion.ir.expr import Call, Expr, TupleWrapper
 from ixion.ir.types import TensorType, TupleType, Type
 from ixion.op.accumulate import widened
 from ixion.op.axes import checked_axis
+from ixion.op.bounds import Shapes
 from ixion.op.call import call, unary_builder
 from ixion.op.compare import Accumulation, Exact
 from ixion.op.define import InferArgs, OpPattern, Reference, define
@@ -108,6 +109,11 @@ def _infer_unique(args: InferArgs) -> Type:
     return TupleType([*parts, some] if args.attrs.return_counts else parts)
 
 
+def _unique_bound(args: InferArgs) -> Shapes:
+    size = args.tensor().shape
+    return (size, size, size, (1,), size)[: 5 if args.attrs.return_counts else 4]
+
+
 def _unique_reference(attrs: UniqueAttrs, inputs: tuple[Array, ...], out_type: Any) -> Any:
     values, first, inverse, counts = np.unique(
         inputs[0], return_index=True, return_inverse=True, return_counts=True
@@ -139,6 +145,7 @@ define(
         {"sorted": flag(draw), "return_counts": flag(draw)},
     ),
     num_outputs=lambda attrs: 5 if attrs.return_counts else 4,
+    FResultBound=_unique_bound,
     doc="Distinct values, where each first occurs, which one each element is, and how many.",
 )
 
@@ -153,6 +160,7 @@ define(
     samples=lambda draw: Sample(
         (array(draw, shape(draw, 0, 3), choice(draw, ("bool", "int32")), -1, 1),)
     ),
+    FResultBound=lambda args: ((dims.prod(args.tensor().shape), len(args.tensor().shape)),),
     doc="Index tuples of nonzero elements, one per row.",
 )
 

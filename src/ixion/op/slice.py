@@ -338,6 +338,7 @@ define(
         else None
     ),
     samples=_dyn_samples,
+    FResultBound=lambda args: (args.tensor(0).shape,),
     doc="strided_slice with bounds computed at run time.",
 )
 
