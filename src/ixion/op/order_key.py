@@ -18,10 +18,10 @@ def order_keys(x: Array) -> Array:
     unsigned = np.dtype(f"u{bits // 8}")
     raw = np.ascontiguousarray(x).view(unsigned)
     if dtypes.is_bool(name) or (dtypes.is_integer(name) and not dtypes.is_signed(name)):
-        return raw
+        return np.asarray(raw)
     top = unsigned.type(1 << (bits - 1))
     if dtypes.is_integer(name):
-        return raw ^ top
+        return np.asarray(raw ^ top)
     raw = np.where(x == 0, unsigned.type(0), raw)
     keys = np.where(raw & top, ~raw, raw | top)
     return np.where(np.isnan(x), unsigned.type((1 << bits) - 1), keys)

@@ -19,6 +19,7 @@ from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, Names, OpPattern, define
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, flag, shape
+from ixion.op.scheduled import plain_tensors
 
 
 @register_attrs("relay.attrs.ArgsortAttrs")
@@ -93,6 +94,7 @@ define(
     reference=_sort_reference,
     compare=Exact(),
     samples=_samples,
+    FScheduled=plain_tensors,
     doc="Elements in order along an axis.",
 )
 
@@ -107,6 +109,7 @@ define(
     compare=Exact(),
     names=Names(),
     samples=_samples,
+    FScheduled=plain_tensors,
     doc="Positions of elements in order along an axis.",
 )
 
@@ -170,6 +173,7 @@ define(
     compare=Exact(),
     samples=_topk_samples,
     num_outputs=_topk_outputs,
+    FScheduled=plain_tensors,
     doc="The k largest (or smallest) elements along an axis in order, and their positions.",
 )
 
@@ -202,6 +206,7 @@ define(
     samples=_dyn_topk_samples,
     num_outputs=_topk_outputs,
     FResultBound=_dyn_topk_bound,
+    FScheduled=plain_tensors,
     doc="topk with k computed at run time.",
 )
 

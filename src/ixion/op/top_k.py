@@ -20,6 +20,7 @@ from ixion.op.define import InferArgs, OpPattern, define
 from ixion.op.ordering import stable_order
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, flag, shape
+from ixion.op.scheduled import plain_tensors
 
 
 @register_attrs("ixion.attrs.TopKOfAttrs")
@@ -74,6 +75,7 @@ define(
     samples=_samples,
     num_outputs=2,
     FResultBound=_bound,
+    FScheduled=plain_tensors,
     doc="The k largest (or smallest) elements along an axis in order, and their positions.",
 )
 

@@ -65,9 +65,9 @@ def _reference(attrs: UniqueSlicesAttrs, inputs: tuple[Array, ...], out_type: An
     moved = np.moveaxis(data, at, 0)
     rows = moved.reshape(len(moved), -1) if data.size else np.zeros((len(moved), 0), data.dtype)
     floats = dtypes.is_float(dtypes.from_numpy(rows.dtype))
-    apart = np.zeros(len(rows), bool)
+    apart: Array = np.zeros(len(rows), bool)
     if floats and not attrs.nan_equal:
-        apart = np.isnan(rows).any(axis=1)
+        apart = np.asarray(np.isnan(rows).any(axis=1))
     order, first = group_rows(order_keys(rows), apart)
     group = np.cumsum(first) - 1
     begins = order[first]

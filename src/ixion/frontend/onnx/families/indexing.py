@@ -1,8 +1,9 @@
-"""Gather, scatter, one-hot, top-k, unique."""
+"""Gather, scatter, one-hot, top-k, unique, compress, non-maximum suppression."""
 
 from __future__ import annotations
 
 from ixion.base.dim import Dim
+from ixion.frontend.build import choice
 from ixion.frontend.build.movement import expand_dims, reshape, take, transpose, wrapped
 from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.term import Term, static
@@ -90,50 +91,45 @@ def _raised(site: Site, indices: Term, size: Dim) -> Term:
 
 @converts("TopK")
 def top_k(site: Site) -> tuple[Term, ...]:
-    k = site.attr("k") if site.has("k") else site.dims(1, "k")[0]
-    return site.emit.items(
-        site.call(
-            "topk",
-            site.input(0),
-            k=k,
-            axis=site.attr("axis", -1),
-            ret_type="both",
-            is_ascend=not site.attr("largest", 1),
-            dtype="int64",
-        )
+    k = int(site.attr("k")) if site.has("k") else site.input(1)
+    return choice.top_k(
+        site.emit, site.input(0), k, site.attr("axis", -1), bool(site.attr("largest", 1))
     )
 
 
 @converts("NonZero")
 def non_zero(site: Site) -> Term:
-    found = site.call("argwhere", site.input(0))
-    return site.call("cast", transpose(site.emit, found, (1, 0)), dtype="int64")
+    return site.call("nonzero", site.input(0))
 
 
 @converts("Unique")
-def unique(site: Site) -> list[Term]:
+def unique(site: Site) -> tuple[Term, ...]:
     """Distinct values, where each first is, which one each element is, and how often each is."""
-    if site.has("axis"):
-        site.unsupported("along an axis")
-    flat = reshape(site.emit, site.input(0), (-1,))
-    in_order = bool(site.attr("sorted", 1))
-    parts = site.call("unique", flat, sorted=in_order, return_counts=True)
-    values, first, inverse, _, counts = site.emit.items(parts)
-    places = (site.call("cast", one, dtype="int64") for one in (first, inverse, counts))
-    return [values, *places]
+    x, axis = site.input(0), site.attr("axis", None)
+    made = site.call("unique_slices", x, axis=axis, sorted=bool(site.attr("sorted", 1)))
+    return site.emit.items(made)
 
 
 @converts("Compress")
 def compress(site: Site) -> Term:
-    x, condition = site.input(0), site.input(1)
-    axis = site.attr("axis", None)
-    if axis is None:
-        x, axis = reshape(site.emit, x, (-1,)), 0
-    chosen = condition.array if condition.known else None
-    if chosen is None:
-        site.unsupported("with a condition computed at run time")
-    places = chosen.nonzero()[0].astype("int64")
-    return take(site.emit, x, site.emit.constant(places), axis)
+    return choice.compress(site.emit, site.input(0), site.input(1), site.attr("axis", None))
+
+
+@converts("NonMaxSuppression")
+def non_max_suppression(site: Site) -> Term:
+    """Without a limit no box is chosen; without a score threshold any score will do."""
+    most, overlap, score = (site.optional(i) for i in (2, 3, 4))
+    zero = site.emit.constant(0.0, "float32")
+    return site.call(
+        "vision.select_boxes",
+        site.input(0),
+        site.input(1),
+        site.emit.constant(0, "int64") if most is None else most,
+        zero if overlap is None else overlap,
+        zero if score is None else score,
+        center_point_box=bool(site.attr("center_point_box", 0)),
+        limited=score is not None,
+    )
 
 
 @converts("ArrayFeatureExtractor", domain="ai.onnx.ml")

@@ -4,8 +4,8 @@ from importlib import import_module
 
 _FAMILIES = (
     "activation", "attention", "aten", "detect", "elementwise", "indexing", "linear", "movement",
-    "normalization", "padding", "recurrent", "reduction", "resizing", "slicing", "structure",
-    "unfold", "window",
+    "normalization", "ordering", "padding", "recurrent", "reduction", "resizing", "slicing",
+    "structure", "unfold", "window",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError
+from ixion.frontend.build.choice import compress, masked
 from ixion.frontend.build.movement import (
     broadcast_to,
     reshape,
@@ -35,9 +36,11 @@ def index(site: Site) -> Term:
     if isinstance(stated, str):
         stated = evaluate(site.emit, parse(stated, site.place), site.positional)
     entries = stated if isinstance(stated, list) else [stated]
-    mask = entries[0] if len(entries) == 1 else None
-    if isinstance(mask, Term) and mask.dtype == "bool" and not mask.known:
-        return masked(site, x, mask)
+    only = _only_mask(entries)
+    if only is not None and only[0] == 0:
+        return masked(site.emit, x, only[1])
+    if only is not None and only[1].rank == 1:
+        return compress(site.emit, x, only[1], only[0])
     return indexed(site, x, _expanded(site, entries))
 
 
@@ -45,13 +48,15 @@ def index(site: Site) -> Term:
 def masked_select(site: Site) -> Term:
     x, mask = site.x, site.operand("mask")
     whole = site.call("broadcast_to", mask, shape=x.shape) if mask.shape != x.shape else mask
-    return masked(site, x, whole)
+    return masked(site.emit, x, whole)
 
 
-def masked(site: Site, x: Term, mask: Term) -> Term:
-    """Elements (or rows, for a mask of fewer axes) where the mask is true, in order."""
-    places = transpose(site.emit, site.call("argwhere", mask), (1, 0))
-    return site.call("gather_nd", x, places, batch_dims=0, index_rank=mask.rank)
+def _only_mask(entries: list[Item]) -> tuple[int, Term] | None:
+    """The axis and mask of an index that is one mask computed at run time, after whole axes."""
+    *whole, last = entries
+    if isinstance(last, Term) and last.dtype == "bool" and not last.known:
+        return (len(whole), last) if all(one is None for one in whole) else None
+    return None
 
 
 def _expanded(site: Site, entries: list[Item]) -> list[Term | None]:

@@ -137,22 +137,6 @@ def cumulative(site: Site) -> Term:
     return site.call(name, x, axis=site.axis("dim", x.rank), dtype=x.dtype, exclusive=False)
 
 
-@converts("torch.topk")
-def top_k(site: Site) -> tuple[Term, ...]:
-    x = site.x
-    return site.emit.items(
-        site.call(
-            "topk",
-            x,
-            k=site.ints("k")[0],
-            axis=site.axis("dim", x.rank, -1),
-            ret_type="both",
-            is_ascend=not site.flag("largest", True),
-            dtype="int64",
-        )
-    )
-
-
 @converts("F.pairwise_distance")
 def pairwise_distance(site: Site) -> Term:
     a, b = promoted(site.emit, [site.arg("x1"), site.arg("x2")])
