@@ -256,6 +256,25 @@ class Arithmetic:
             value, lanes = self.binary(op, low, high, dtype, half), half
         return value
 
+    def lane_bits(self, value: str, lanes: int) -> str:
+        """Lanes of a bool vector as the low bits of an int64."""
+        bits = self.pure(f"bitcast {vector('i1', lanes)} {value} to i{lanes}", value)
+        return bits if lanes == 64 else self.pure(f"zext i{lanes} {bits} to i64", bits)
+
+    def compressed(self, value: str, mask: str, dtype: str, lanes: int) -> str:
+        """Chosen lanes at the front. Raises CodegenError for what vectors cannot do it with.
+
+        LLVM 22 splits no vector that is wider than a register here.
+        """
+        wide = dtypes.bits(dtype) * lanes > 512
+        if wide or not dtypes.is_integer(dtype) or dtypes.bits(dtype) < 32:
+            raise CodegenError(f"lanes of {dtype} cannot be moved together", where="codegen")
+        kind, tests = value_type(dtype, lanes), vector("i1", lanes)
+        name = f"llvm.experimental.vector.compress.{suffix(dtype, lanes)}"
+        self.writer.declare(kind, name, kind, tests, kind)
+        code = f"call {kind} @{name}({kind} {value}, {tests} {mask}, {kind} zeroinitializer)"
+        return self.pure(code, value, mask)
+
     def slice(self, value: str, dtype: str, lanes: int, start: int, count: int) -> str:
         """``count`` neighbouring lanes; a scalar when count is 1."""
         if lanes == 1:

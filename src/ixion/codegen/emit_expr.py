@@ -26,10 +26,12 @@ from ixion.te.expr import (
     Cast,
     Checked,
     Compare,
+    Compressed,
     Const,
     Expr,
     HorizontalReduce,
     Intrinsic,
+    LaneBits,
     Lanes,
     Load,
     Ramp,
@@ -64,7 +66,7 @@ class Expressions:
             Select: self._select, Cast: self._cast, Bitcast: self._bitcast, Load: self._load,
             Intrinsic: self._intrinsic, Broadcast: self._broadcast, Ramp: self._ramp,
             HorizontalReduce: self._fold, Lanes: self._lanes, Shuffle: self._shuffle,
-            Checked: self._checked,
+            Checked: self._checked, LaneBits: self._lane_bits, Compressed: self._compressed,
         }  # fmt: skip
 
     # --- entry points -------------------------------------------------------------------------
@@ -257,6 +259,13 @@ class Expressions:
         picks = ", ".join(f"i32 {p}" for p in node.picks)
         code = f"shufflevector {kind} {a}, {kind} {b}, <{node.lanes} x i32> <{picks}>"
         return self.writer.pure(code, a, b)
+
+    def _lane_bits(self, node: LaneBits, values: Sequence[Value]) -> Value:
+        return as_linear(self.arithmetic.lane_bits(self.indices.name(values[0]), node.a.lanes))
+
+    def _compressed(self, node: Compressed, values: Sequence[Value]) -> Value:
+        value, mask = (self.indices.name(v) for v in values)
+        return self.arithmetic.compressed(value, mask, node.dtype, node.lanes)
 
     def _load(self, node: Load, values: Sequence[Value]) -> Value:
         index = as_linear(values[0])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ixion.kernel.draft import Cell, Draft, as_index, loop, named, number, vectors
 from ixion.kernel.sort_key import digit_of
-from ixion.te.expr import Expr, ExprLike, Var, cast, compare, wrap
+from ixion.te.expr import Expr, ExprLike, Var, compare, wrap
 from ixion.te.stmt import Buffer, If, Stmt, seq
 
 # Elements from which on a table of 2^11 counts pays.
@@ -26,7 +26,10 @@ def digit_bits(n: int, bits: int) -> int:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Keys and their places in two halves of a buffer each; ``half`` is 0 or ``capacity``."""
+    """Keys and their places in two halves of a buffer each; ``half`` is 0 or ``capacity``.
+
+    Keys of ``bits`` bits are kept in 32 or 64; ``lanes`` fit a vector of them.
+    """
 
     keys: Buffer
     places: Buffer
@@ -42,9 +45,9 @@ class Pairs:
     def of(cls, draft: Draft, capacity: int, bits: int, lanes: int, expected: int) -> Pairs:
         """Memory for ``capacity`` pairs, of which about ``expected`` are to be sorted."""
         digit = digit_bits(expected, bits)
-        table = max(-(-bits // digit) << digit, 1 << digit_bits(capacity, bits))
+        table = -(-bits // digit) << digit
         return cls(
-            draft.scratch("keys", f"uint{bits}", 2 * capacity),
+            draft.scratch("keys", "uint64" if bits > 32 else "uint32", 2 * capacity),
             draft.scratch("places", "int32", 2 * capacity),
             draft.cell("half"), draft.cell("total", "int32"), capacity, bits, digit,
             draft.scratch("table", "int32", table), lanes,
@@ -54,14 +57,6 @@ class Pairs:
     def shifts(self) -> list[int]:
         """Where each digit begins, the least significant first."""
         return list(range(0, self.bits, self.digit))
-
-    def put(self, at: ExprLike, key: Expr, place: ExprLike) -> Stmt:
-        """A pair of the first half."""
-        where = wrap(place)
-        return seq(
-            self.keys.store(at, key),
-            self.places.store(at, cast(where, "int32") if where.dtype == "int64" else where),
-        )
 
     def place(self, at: ExprLike) -> Expr:
         """The place at position ``at`` of the half that counts."""
@@ -79,21 +74,21 @@ class Pairs:
 
 
 def sort(pairs: Pairs, count: Expr) -> Stmt:
-    """The first ``count`` pairs (of the first half) in rising order of keys, equal ones as before.
+    """The first ``count`` pairs in rising order of keys, equal ones as before.
 
-    ``pairs.half`` says afterwards where they are.
+    ``pairs.half`` says which half they are in, before and after.
     """
     size = 1 << pairs.digit
 
     def tally(i: Var) -> Stmt:
-        return named(pairs.keys.load(i), lambda key: seq(
+        return named(pairs.key(i), lambda key: seq(
             pairs.bump(digit_of(key, shift, pairs.digit) + row * size)
             for row, shift in enumerate(pairs.shifts)
         ))  # fmt: skip
 
     passes = seq(_pass(pairs, count, row, shift) for row, shift in enumerate(pairs.shifts))
     work = seq(pairs.clear(size * len(pairs.shifts)), loop(count, tally), passes)
-    return seq(pairs.half.set(0), If(count > 1, work))
+    return If(count > 1, work)
 
 
 def _pass(pairs: Pairs, count: Expr, row: int, shift: int) -> Stmt:

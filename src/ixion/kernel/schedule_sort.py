@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 from ixion.base import abi
 from ixion.kernel.data_schedule import DataSchedule, around
-from ixion.kernel.draft import Draft, Placed, as_index, loop, runs, vectors
+from ixion.kernel.draft import Draft, Placed, as_index, loop, named, runs, vectors
+from ixion.kernel.first_key import FirstKey
+from ixion.kernel.gather_chosen import numbers
 from ixion.kernel.radix import Pairs, sort
 from ixion.kernel.rank import Ranks
 from ixion.kernel.schedule import register_schedule
 from ixion.kernel.select_keys import Selection
 from ixion.kernel.sort_key import bits_of, carrier, key_of
 from ixion.op.typed import attrs_of, op_name, shape_of
-from ixion.te.expr import Const, Expr, Ramp, Var, cast, compare, logical_or, select, wrap
+from ixion.te.expr import Const, Expr, Var, cast, compare, logical_or, minimum, select, wrap
 from ixion.te.stmt import Buffer, Fault, If, Let, Stmt, seq
 
 SHORT = 96  # elements of a row that are ordered by counting
@@ -52,6 +54,16 @@ class Rows:
         return seq(stores)
 
 
+    def give_lanes(self, where: Expr, first: FirstKey) -> Stmt:
+        """The first of neighbouring rows: one element of each, from ``where`` on."""
+        stores: list[Stmt] = []
+        if self.values is not None:
+            stores.append(self.values.store(where, first.element.value))
+        if self.places is not None:
+            stores.append(self.places.store(where, cast(first.place.value, self.places.dtype)))
+        return seq(stores)
+
+
 @register_schedule("sort", "argsort", "topk", "dyn.topk", "top_k")
 class SortSchedule(DataSchedule):
     """Tasks of a few thousand elements, each of whole rows."""
@@ -65,6 +77,8 @@ class SortSchedule(DataSchedule):
         self.rows = Rows(self.n, inner, source, values, places)
         wanted = self._wanted(draft)
         k = Var("k")
+        if wanted == 1 and self.n and self.rows.inner >= self.lanes(carrier(self.kind)):
+            return [draft.kernel(name, *self._best_across(draft, outer))]
         order = self._ordering(draft, k if isinstance(wanted, Expr) else wrap(wanted))
         task, tasks, body = runs(outer * inner, max(1, GRAIN // max(self.n, 1)), order)
         if isinstance(wanted, Expr):
@@ -104,7 +118,8 @@ class SortSchedule(DataSchedule):
 
     def _most(self) -> int:
         """The largest k that the results have room for."""
-        return min(self.n, shape_of(self.group.out_type)[attrs_of(self.call).axis])
+        room: int = shape_of(self.group.out_type)[attrs_of(self.call).axis]
+        return min(self.n, room)
 
     def _report(self, k: Expr) -> Stmt:
         """The true shape of each result."""
@@ -115,10 +130,41 @@ class SortSchedule(DataSchedule):
         return seq(self.extents.store(i, n) for i, n in enumerate(shape * self.results))
 
     def _ordering(self, draft: Draft, k: Expr) -> Callable[[Var], Stmt]:
+        if isinstance(k, Const) and k.value == 1 and self.n:
+            return self._best_along(draft, k)
         return self._counting(draft, k) if self.n <= SHORT else self._sorting(draft, k)
 
     def _key(self, raw: Expr) -> Expr:
         return key_of(raw, self.kind, not attrs_of(self.call).is_ascend)
+
+    def _best_along(self, draft: Draft, k: Expr) -> Callable[[Var], Stmt]:
+        lanes, rows = self.lanes(carrier(self.kind)), self.rows
+        first = FirstKey(draft, carrier(self.kind), lanes)
+
+        def row(r: Var) -> Stmt:
+            walk = first.along(
+                self.n, lambda i, rest: self._key(rows.raw(r, wrap(i), lanes, rest))
+            )
+            return seq(walk, named(as_index(first.found), lambda i: rows.give(r, k, wrap(0), i)))
+
+        return row
+
+    def _best_across(self, draft: Draft, outer: int) -> tuple[Var, int, Stmt]:
+        """A vector of neighbouring rows at a time."""
+        lanes, rows = self.lanes(carrier(self.kind)), self.rows
+        first, inner = FirstKey(draft, carrier(self.kind), lanes), self.rows.inner
+        parts = -(-inner // lanes)
+
+        def group(number_: Var) -> Stmt:
+            # The last vector of a block of rows ends with it, so it overlaps the one before.
+            column = minimum(number_ % parts * lanes, inner - lanes)
+            begin = number_ // parts * inner
+            walk = first.across(self.n, lambda i: rows.source.load(
+                begin * self.n + column + wrap(i) * inner, lanes
+            ), self._key)  # fmt: skip
+            return seq(walk, rows.give_lanes(begin + column, first))
+
+        return runs(outer * parts, max(1, GRAIN // (self.n * lanes)), group)
 
     def _counting(self, draft: Draft, k: Expr) -> Callable[[Var], Stmt]:
         lanes, rows = self.lanes(carrier(self.kind)), self.rows
@@ -136,20 +182,30 @@ class SortSchedule(DataSchedule):
         return row
 
     def _sorting(self, draft: Draft, k: Expr) -> Callable[[Var], Stmt]:
-        lanes, rows = self.lanes(carrier(self.kind)), self.rows
         few = not isinstance(k, Const) or int(k.value) * 2 <= self.n
         expected = int(k.value) if isinstance(k, Const) else self.n
-        pairs = Pairs.of(draft, self.n, bits_of(self.kind), self.lanes("int32"), expected)
-        selection = Selection(draft, pairs, k) if few else None
+        bits, rows = bits_of(self.kind), self.rows
+        lanes = self.lanes("uint64" if bits > 32 else "uint32")
+        pairs = Pairs.of(draft, self.n, bits, lanes, expected)
+        selection = Selection(draft, self.target, pairs, self.n, k) if few else None
 
-        def row(r: Var) -> Stmt:
+        def keys(row: Var, i: Var, rest: Expr | None) -> Expr:
+            return cast(self._key(rows.raw(row, i, lanes, rest)), pairs.keys.dtype)
+
+        def all_pairs(row: Var) -> Stmt:
             fill = vectors(self.n, lanes, lambda i, rest: seq(
-                pairs.keys.store(i, self._key(rows.raw(r, i, lanes, rest)), rest),
-                pairs.places.store(i, Ramp(cast(i, "int32"), lanes), rest),
+                pairs.keys.store(i, keys(row, i, rest), rest),
+                pairs.places.store(i, numbers(i, lanes), rest),
             ))  # fmt: skip
-            narrow = selection.narrow(wrap(self.n)) if selection is not None else seq(())
-            count = selection.left.value if selection is not None else wrap(self.n)
-            give = loop(k, lambda at: rows.give(r, k, at, pairs.place(at)))
-            return seq(fill, narrow, sort(pairs, count), give)
+            return seq(fill, pairs.half.set(0), sort(pairs, wrap(self.n)))
 
-        return row
+        def some(row: Var) -> Stmt:
+            assert selection is not None
+            fill = selection.fill(lambda i, rest: keys(row, i, rest))
+            return seq(fill, selection.narrow(), sort(pairs, selection.left.value))
+
+        def whole(row: Var) -> Stmt:
+            give = loop(k, lambda at: rows.give(row, k, at, pairs.place(at)))
+            return seq(some(row) if few else all_pairs(row), give)
+
+        return whole

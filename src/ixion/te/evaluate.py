@@ -16,10 +16,12 @@ from ixion.te.expr import (
     Cast,
     Checked,
     Compare,
+    Compressed,
     Const,
     Expr,
     HorizontalReduce,
     Intrinsic,
+    LaneBits,
     Lanes,
     Load,
     Ramp,
@@ -291,6 +293,13 @@ class _KernelEvaluator:
             return np.concatenate(args)[list(expr.picks)]
         if isinstance(expr, HorizontalReduce):
             return _fold_lanes(expr.kind, args[0])
+        if isinstance(expr, LaneBits):
+            chosen = sum(1 << i for i in np.flatnonzero(args[0]).tolist())
+            return np.asarray(chosen, np.uint64).astype(np.int64)
+        if isinstance(expr, Compressed):
+            out = np.zeros_like(args[0])
+            out[: np.count_nonzero(args[1])] = args[0][args[1]]
+            return out
         if isinstance(expr, Load):
             count = int(args[1]) if expr.count is not None else expr.lanes
             return self.load(expr, int(args[0]), count)

@@ -335,6 +335,38 @@ class HorizontalReduce(Expr):
         return HorizontalReduce(self.kind, children[0])
 
 
+class LaneBits(Expr):
+    """The lanes of a bool vector (at most 64) as the bits of an int64, lane 0 the lowest."""
+
+    __slots__ = ("a",)
+
+    def __init__(self, a: Expr) -> None:
+        self.a = a
+        self.dtype, self.lanes = INDEX, 1
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a,)
+
+    def rebuild(self, children: Sequence[Expr]) -> Expr:
+        return LaneBits(children[0])
+
+
+class Compressed(Expr):
+    """The lanes of ``a`` (32- or 64-bit integers) where ``mask`` holds, in order, then zeros."""
+
+    __slots__ = ("a", "mask")
+
+    def __init__(self, a: Expr, mask: Expr) -> None:
+        self.a, self.mask = a, mask
+        self.dtype, self.lanes = a.dtype, a.lanes
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.a, self.mask)
+
+    def rebuild(self, children: Sequence[Expr]) -> Expr:
+        return Compressed(children[0], children[1])
+
+
 class Load(Expr):
     """``lanes`` elements of a buffer from element ``index`` on, ``stride`` elements apart.
 
