@@ -33,7 +33,7 @@ Lanes = Callable[[Var, "Expr | None"], Expr]
 
 @dataclass(frozen=True)
 class Gathered:
-    """A buffer of 32- or 64-bit integers that takes chosen lanes of ``value`` from ``base`` on."""
+    """A buffer that takes chosen lanes of ``value``, 32- or 64-bit integers, from ``base`` on."""
 
     buffer: Buffer
     base: ExprLike
@@ -63,11 +63,11 @@ def gather_chosen(
     """Adds what ``mask`` chooses of ``count`` elements to ``outs``; ``found`` counts all so far."""
 
     def take(i: Var, rest: Expr | None, chosen: Var, bits: Var) -> Stmt:
-        stores = [
-            out.buffer.store(found.value + out.base, Compressed(out.value(i, rest), chosen), rest)
-            for out in outs
-        ]
-        return seq(stores, found.add(intrinsic("popcount", bits)))
+        def store(out: Gathered) -> Stmt:
+            together = Compressed(out.value(i, rest), chosen)
+            return out.buffer.store(found.value + out.base, cast(together, out.buffer.dtype), rest)
+
+        return seq(map(store, outs), found.add(intrinsic("popcount", bits)))
 
     def one(i: Var, rest: Expr | None) -> Stmt:
         def chosen(bits: Var, which: Var) -> Stmt:

@@ -18,6 +18,7 @@ from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, flag, shape
+from ixion.op.scheduled import numbered
 
 
 @register_attrs("ixion.attrs.CompressAttrs")
@@ -66,6 +67,7 @@ define(
     reference=_compress_reference,
     compare=Exact(),
     samples=_compress_samples,
+    FScheduled=numbered,
     FResultBound=_compress_bound,
     doc="Slices along an axis where the condition holds; what lies past its end is left out.",
 )
@@ -82,6 +84,7 @@ define(
     samples=lambda draw: Sample(
         (array(draw, shape(draw, 0, 3), choice(draw, ("bool", "float32")), -1, 1).round(),)
     ),
+    FScheduled=numbered,
     FResultBound=lambda args: ((len(args.tensor().shape), dims.prod(args.tensor().shape)),),
     doc="Positions of nonzero elements in row-major order, one row per axis.",
 )

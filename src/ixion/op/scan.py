@@ -22,6 +22,7 @@ from ixion.op.define import InferArgs, OpPattern, Reference, define
 from ixion.op.extent import extents
 from ixion.op.rounding import Array, narrow
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, flag, shape
+from ixion.op.scheduled import numbered
 
 
 @register_attrs("relay.attrs.ScanopAttrs")
@@ -160,6 +161,7 @@ define(
     samples=lambda draw: Sample(
         (array(draw, shape(draw, 0, 3), choice(draw, ("bool", "int32")), -1, 1),)
     ),
+    FScheduled=numbered,
     FResultBound=lambda args: ((dims.prod(args.tensor().shape), len(args.tensor().shape)),),
     doc="Index tuples of nonzero elements, one per row.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.ir.types import TensorType, TupleType, Type
 
@@ -28,3 +29,10 @@ def plain_tensors(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
     """All arguments and results are tensors of such dtypes."""
     results = out.fields if isinstance(out, TupleType) else (out,)
     return all(isinstance(t, TensorType) and has_bits(t.dtype) for t in (*types, *results))
+
+
+def numbered(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
+    """Such tensors, whose elements an int32 can number."""
+    sizes = [dims.prod(t.shape) for t in types if isinstance(t, TensorType)]
+    few = all(not isinstance(n, int) or n < 1 << 31 for n in sizes)
+    return few and plain_tensors(attrs, types, out)
