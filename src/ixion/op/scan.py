@@ -18,11 +18,12 @@ from ixion.op.axes import checked_axis
 from ixion.op.bounds import Shapes
 from ixion.op.call import call, unary_builder
 from ixion.op.compare import Accumulation, Exact
+from ixion.op.conversion import convert
 from ixion.op.define import InferArgs, OpPattern, Reference, define
 from ixion.op.extent import extents
-from ixion.op.rounding import Array, narrow
+from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, flag, shape
-from ixion.op.scheduled import numbered
+from ixion.op.scheduled import numbered, plain_tensors
 
 
 @register_attrs("relay.attrs.ScanopAttrs")
@@ -67,7 +68,7 @@ def _scan(fold: Callable[..., Any], identity: int) -> Reference:
             first[at] = 0
             if out.size:
                 out[tuple(first)] = identity
-        return narrow(out, out_type.dtype)
+        return convert(out, out_type.dtype)
 
     return reference
 
@@ -94,6 +95,7 @@ for _name, _fold, _identity, _range in (
         reference=_scan(_fold, _identity),
         compare=Accumulation(),
         samples=_scan_samples(*_range),
+        FScheduled=plain_tensors,
         doc=f"Running {'sum' if _name == 'cumsum' else 'product'} along an axis.",
     )
 
