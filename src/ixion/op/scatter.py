@@ -19,6 +19,7 @@ from ixion.op.define import InferArgs, OpPattern, define
 from ixion.op.index import check_integer, check_range, draw_rows
 from ixion.op.rounding import Array, narrow, wide
 from ixion.op.sample import FLOATS, Draw, Sample, array, axis, choice, shape
+from ixion.op.scheduled import numbered
 
 _REDUCTIONS = ("update", "add", "mul", "mean", "min", "max")
 _UFUNCS: dict[str, Callable[..., Any]] = {
@@ -60,6 +61,21 @@ def _apply(data: Array, where: tuple[Any, ...], updates: Array, mode: str) -> Ar
     return narrow(out, dtypes.from_numpy(data.dtype))
 
 
+def _check_reach(args: InferArgs, data: TensorType, indices: TensorType) -> None:
+    """Only along the axis may there be more indices than places."""
+    for d, (size, count) in enumerate(zip(data.shape, indices.shape, strict=True)):
+        along = d == args.attrs.axis % len(data.shape)
+        if isinstance(size, int) and isinstance(count, int) and count > size and not along:
+            args.fail("indices reach past the data", expected=f"<= {size}", found=count)
+
+
+def _scheduled(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
+    """Kernels know everything but the mean of bools."""
+    way = getattr(attrs, "reduction", None)
+    no_mean = isinstance(out, TensorType) and dtypes.is_bool(out.dtype) and way == "mean"
+    return not no_mean and numbered(attrs, types, out)
+
+
 def _infer_elements(args: InferArgs) -> Type:
     data, indices, updates = args.tensor(0), args.tensor(1), args.tensor(2)
     check_integer(args, 1)
@@ -70,6 +86,7 @@ def _infer_elements(args: InferArgs) -> Type:
         args.fail("data, indices and updates have one rank", expected=len(data.shape), found=ranks)
     rule = "indices and updates have one shape"
     args.agree_all(indices.shape, updates.shape, rule, expected=indices, found=updates)
+    _check_reach(args, data, indices)
     return data
 
 
@@ -104,6 +121,7 @@ define(
     reference=_elements_reference,
     compare=Accumulation(),
     samples=_elements_samples,
+    FScheduled=_scheduled,
     doc="data with updates at indices along an axis; negative indices count from the end.",
 )
 
@@ -152,6 +170,7 @@ define(
     reference=_nd_reference,
     compare=Accumulation(),
     samples=_nd_samples,
+    FScheduled=_scheduled,
     doc="data with slices replaced or combined at index tuples along the first axis of indices.",
 )
 
