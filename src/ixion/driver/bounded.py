@@ -81,8 +81,8 @@ class BoundedOp:
         function = bounded_function(self.call, shapes)
         names = [f"x{i}" for i in range(len(function.params))]
         assembled = assemble(function, self.target, names, result_names(function))
-        assembled.program.objects = objects_of(assembled.kernels, self.target)
-        return assembled.program
+        assembled.outline.objects = objects_of(assembled.kernels, self.target)
+        return assembled.outline.program({})
 
     def _compiled(self, shapes: Shapes) -> Native:
         from ixion.driver.build import install_native

@@ -10,6 +10,7 @@ from ixion.kernel.draft import Placed
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Schedule, layout_pack
 from ixion.op.typed import dtype_of, shape_of
+from ixion.te.tensor import Extent
 
 
 class DataSchedule(Schedule):
@@ -23,7 +24,7 @@ class DataSchedule(Schedule):
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         packs = {i: layout_pack(PLAIN) for i, known in enumerate(self.group.constant) if known}
-        self.temps: list[int] = []
+        self.temps: list[Extent] = []
         return Lowered(self.kernels(name), packs, self.temps)
 
     def kernels(self, name: str) -> list[Placed]:
