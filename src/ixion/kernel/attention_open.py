@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from ixion.base.target import Target
 from ixion.kernel.attention import Attention, tile_time
 from ixion.kernel.attention_blocks import BLOCK, FLOOR, BlockedAttention
-from ixion.kernel.open_rows import by_size, in_some_tiles, in_tiles
+from ixion.kernel.open_rows import (
+    by_size,
+    in_some_tiles,
+    in_tiles,
+    tall_tiles,
+    weight_of_code,
+)
 from ixion.kernel.reduce import identity_of
 from ixion.kernel.sizes import as_extent, ceil_div, least
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
@@ -23,20 +29,20 @@ from ixion.te.expr import Const, Expr, Var, minimum, wrap
 from ixion.te.stmt import Buffer, For, Kernel, Let, Stmt, seq
 from ixion.te.tensor import Extent
 
-SAMPLES = (8, 24, 40, 100, 500)  # numbers of rows and keys that a tile is chosen by
+SAMPLES = (8, 16, 24, 40, 100, 500)  # numbers of rows and keys that a tile is chosen by
 
 
 def open_attention_tile(target: Target, lanes: int, depth: int, width: int) -> TileShape:
-    """The tile that does well for all numbers of rows and keys; a height more is more code."""
+    """The tile that does well for all numbers of rows and keys."""
     registers = vector_registers(target, lanes)
     found: list[tuple[float, TileShape]] = []
-    for b in range(1, 5):
-        pixels = (registers - b - 1) // b
+    for shape in tall_tiles(registers, 4):
         cost = sum(
-            tile_time(registers, even_tiles(n, pixels), b, lanes, n, depth, width) / n**2
+            tile_time(registers, even_tiles(n, shape.pixels), shape.blocks, lanes, n, depth, width)
+            / n**2
             for n in SAMPLES
         )
-        found.append((cost * (1 + 0.004 * pixels), TileShape(pixels, b)))
+        found.append((cost * weight_of_code(shape), shape))
     return min(found, key=lambda f: f[0])[1]
 
 

@@ -17,7 +17,7 @@ from ixion.kernel.dense import (
     is_long,
     tile_cost,
 )
-from ixion.kernel.open_rows import OpenRows
+from ixion.kernel.open_rows import OpenRows, tall_tiles, weight_of_code
 from ixion.kernel.panels import UNROLL
 from ixion.kernel.row_index import RowIndex
 from ixion.kernel.sizes import ceil_div, least, most
@@ -31,13 +31,12 @@ SAMPLES = (8, 16, 24, 40, 100, 500)  # numbers of rows that a tile is chosen by
 
 
 def open_tile(target: Target, lanes: int, blocks: int, depth: int) -> TileShape:
-    """The tile that does well for all numbers of rows; a height more is more code."""
-    registers = vector_registers(target, lanes)
+    """The tile that does well for all numbers of rows."""
     found: list[tuple[float, TileShape]] = []
-    for b in range(1, min(blocks, 4) + 1):
-        pixels = (registers - b - 1) // b
-        cost = sum(tile_cost(n, min(n, pixels), blocks, b, depth) for n in SAMPLES)
-        found.append((cost * (1 + 0.002 * pixels), TileShape(pixels, b)))
+    for shape in tall_tiles(vector_registers(target, lanes), min(blocks, 4)):
+        p, b = shape.pixels, shape.blocks
+        cost = sum(tile_cost(n, min(n, p), blocks, b, depth) for n in SAMPLES)
+        found.append((cost * weight_of_code(shape), shape))
     return min(found, key=lambda f: f[0])[1]
 
 

@@ -8,17 +8,32 @@ been known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ixion.kernel.ahead import KEPT, line_of
 from ixion.kernel.panels import UNROLL, Panels
 from ixion.kernel.sizes import ceil_div
+from ixion.kernel.tile import TileShape
 from ixion.te.expr import Expr, Var, maximum, minimum, select, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import For, If, Let, Prefetch, Stmt, seq
 from ixion.te.tensor import Extent
 
 MANY = 1 << 62  # more than any size
+CODE = 0.0003  # what a vector of a tile of some height costs, as a part of all time
+
+
+def tall_tiles(registers: int, blocks: int) -> Iterator[TileShape]:
+    """Tiles of up to ``blocks`` vectors about as high as the registers allow."""
+    for b in range(1, blocks + 1):
+        highest = (registers - b - 1) // b
+        for pixels in range(max(1, highest - 3), highest + 1):
+            yield TileShape(pixels, b)
+
+
+def weight_of_code(shape: TileShape) -> float:
+    """By how much code for every height up to that of a tile makes it dearer."""
+    return 1 + CODE * shape.blocks * shape.pixels * (shape.pixels + 1) / 2
 
 
 class OpenRows(Panels):
