@@ -110,7 +110,10 @@ class _Inliner:
         index = self.expr(index)
         lo, hi = bounds(index, self.ranges)
         for lane, (start, end) in self.access.limits.items():
-            below = not isinstance(extent, int) or not isinstance(end, int) or end <= extent
+            if isinstance(extent, int) and isinstance(end, int):
+                below = end <= extent
+            else:
+                below = self._reaches(wrap(extent) - end)
             if below and _key(index) == _key(simplify(start + lane, self.ranges)):
                 return index  # lanes at or past ``end`` are never loaded
         low, high = lo is not None and lo >= 0, False

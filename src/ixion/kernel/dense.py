@@ -20,7 +20,7 @@ from ixion.kernel.access import Access, Operand, Vectorizer
 from ixion.kernel.ahead import LINE
 from ixion.kernel.panels import UNROLL, Panels
 from ixion.kernel.row_index import RowIndex
-from ixion.kernel.sizes import as_extent
+from ixion.kernel.sizes import as_extent, ceil_div, top
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import TileShape, even_tiles, vector_registers
 from ixion.te.expr import Expr, Intrinsic, Var, minimum, substitute, wrap
@@ -112,8 +112,8 @@ class DenseNest(Panels):
     """``out``'s dim ``axis`` has ``columns`` elements, the other dims in order make ``rows``."""
 
     rows: Extent
-    depth: int
-    columns: int
+    depth: Extent
+    columns: Extent
     lanes: int
     tile: TileShape
     source: Buffer
@@ -130,8 +130,8 @@ class DenseNest(Panels):
 
     def __post_init__(self) -> None:
         self.begin, self.end = self.span or (0, self.depth)
-        self.blocks = -(-self.columns // self.lanes)
-        self.groups = -(-self.blocks // self.tile.blocks)
+        self.blocks = ceil_div(self.columns, self.lanes)
+        self.groups = ceil_div(self.blocks, self.tile.blocks)
         self.prepare(self.anchor.dtype)
         self.sums = Buffer("sums", self.anchor.dtype, "scratch", self.tile.pixels * self.wide)
         self.looped = False
@@ -154,27 +154,33 @@ class DenseNest(Panels):
         self.pixel, self.part = Var("pixel"), Var("part")
         shape = [as_extent(d) for d in self.out.shape]
         ranges: dict[Var, tuple[int, Extent]] = {
-            self.block: (0, self.blocks - 1), lane: (0, self.lanes - 1)
+            self.block: (0, top(self.blocks)), lane: (0, self.lanes - 1)
         }  # fmt: skip
         number = self.pixel * self.tile.blocks + self.part
         value = self.acc.buffer.load(number)
         if self.looped:
             value = self.sums.load(number * self.lanes, self.lanes)
         self.access.given[self.anchor] = lambda index: value
-        tail = self.columns % self.lanes
-        column = self.block * self.lanes + lane
-        exact = {**ranges, lane: (0, tail - 1)} if tail and self.blocks == 1 else ranges
+        tail = as_extent(self.columns % self.lanes)
+        along = self.block * self.lanes + lane
+        exact, column, moved = ranges, along, dict[Var, Expr]()
+        if not isinstance(self.columns, int):  # any column there is, until it has its place
+            column = Var("column")
+            exact, moved = {**ranges, column: (0, top(self.columns))}, {column: along}
+        elif tail and self.blocks == 1:
+            exact = {**ranges, lane: (0, self.columns - 1)}
         axis = self.axis % len(shape)
         self.index = self.row_index(shape[:axis] + shape[axis + 1 :])
         ranges, exact = {**self.index.ranges, **ranges}, {**self.index.ranges, **exact}
         index = [*self.index.index[:axis], column, *self.index.index[axis:]]
-        if tail:  # the last block is short: bounds hold for the lanes that count
+        short = not isinstance(tail, int) or tail > 0
+        if short:  # the last block is short: bounds hold for the lanes that count
             self.access.limits[lane] = (self.block * self.lanes, self.columns)
-        element = self.access.element(self.out, index, exact)
+        element = substitute(self.access.element(self.out, index, exact), moved)
         self.count = minimum(wrap(self.columns) - self.block * self.lanes, self.lanes)
-        limit = self.count if tail else None
+        limit = self.count if short else None
         self.value = Vectorizer(lane, self.lanes, exact, limit).expr(element)
-        start = [substitute(i, {lane: wrap(0)}) for i in index]
+        start = [substitute(substitute(i, moved), {lane: wrap(0)}) for i in index]
         self.at = simplify(self.place.layout.offset(shape, start), ranges)
         self.limit = limit
 
@@ -200,7 +206,8 @@ class DenseNest(Panels):
         limit = None if self.limit is None else substitute(self.limit, where)
         at = simplify(substitute(self.at, where))
         store: Stmt = self.place.buffer.store(at, value, limit)
-        if self.blocks % self.tile.blocks:
+        uneven = as_extent(self.blocks % self.tile.blocks)
+        if not isinstance(uneven, int) or uneven:
             store = If(self.group * self.tile.blocks + self.part < self.blocks, store)
         return store
 

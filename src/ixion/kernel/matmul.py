@@ -12,14 +12,16 @@ from dataclasses import dataclass, field
 
 from ixion.kernel.dense import DenseNest
 from ixion.kernel.loops import decode
+from ixion.kernel.sizes import as_extent, ceil_div
 from ixion.kernel.spatial import readdressed
 from ixion.kernel.tile import multiply_step
 from ixion.te.expr import Const, Expr, Var, transposed, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import Buffer, For, If, Kernel, Stmt, seq
+from ixion.te.tensor import Extent
 
 Scalar = Callable[[Expr, Expr, Expr], Expr]
-Vector = Callable[[Expr, Expr, Expr, int | None], Expr]
+Vector = Callable[[Expr, Expr, Expr, "Extent | None"], Expr]
 
 
 @dataclass(eq=False)
@@ -30,33 +32,34 @@ class MatmulNest(DenseNest):
     real lanes; ``right_row(b, n, k)`` one along k, or None where y is not contiguous that way.
     """
 
-    batches: int = 1
-    each: int = 1
+    batches: Extent = 1
+    each: Extent = 1
     left: Scalar = field(default=lambda b, m, k: k)
     right: Vector = field(default=lambda b, k, n, count: k)
     right_row: Vector | None = None
+    batched: bool = field(default=True, kw_only=True)  # else the rows are those of all dims
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self.batch = Var("batch")
+        super().__post_init__()
         self.packed = Buffer(
-            "packed", self.anchor.dtype, "scratch", self.depth * self.wide,
+            "packed", self.anchor.dtype, "scratch", as_extent(self.depth * self.wide),
             offset=-(-4 * self.sums.size // 64) * 64,
         )  # fmt: skip
-        self.chunks = -(-self.each // self.chunk_rows)
+        self.chunks = ceil_div(self.each, self.chunk_rows)
 
     def kernel(self, name: str, params: tuple[Buffer, ...]) -> Kernel:
         task = Var("task")
         parts = [(self.batch, self.batches), (self.chunk, self.chunks), (self.group, self.groups)]
         body = decode(task, parts, seq(self._pack(), self._chunk_body()))
         scratch = self.packed.offset + 4 * self.packed.size
-        return Kernel(
-            name, params, task, self.batches * self.chunks * self.groups, body, scratch=scratch,
-            locals=(self.acc.buffer, self.sums, self.packed),
-        )  # fmt: skip
+        tasks = self.batches * self.chunks * self.groups
+        private = (self.acc.buffer, self.sums, self.packed)
+        return Kernel(name, params, task, tasks, body, scratch=scratch, locals=private)
 
     def _chunk_body(self) -> Stmt:
         assert isinstance(self.chunk_rows, int)
+        assert isinstance(self.each, int)
         base = self.batch * self.each
         whole, rest = divmod(self.each, self.chunk_rows)
         same = self._rows(self.chunk_rows, base + self.chunk * self.chunk_rows)
@@ -69,6 +72,7 @@ class MatmulNest(DenseNest):
 
     def _pack(self) -> Stmt:
         """The vectors of this task's group; those past the last column are never stored."""
+        assert isinstance(self.columns, int)
         part = Var("vector")
         number = self.group * self.tile.blocks + part
         full = self.columns // self.lanes
@@ -81,6 +85,7 @@ class MatmulNest(DenseNest):
         return For(part, 0, self.tile.blocks, seq(*bodies))
 
     def _pack_vector(self, number: Expr, part: Expr, count: int | None) -> Stmt:
+        assert isinstance(self.depth, int)
         k = Var("k")
         column = simplify(number * self.lanes)
         if self.right_row is None:

@@ -49,7 +49,7 @@ class OpenRows(Panels):
         super().prepare(dtype)
         self.total, self.per = Var("rows"), Var("per")
         self.tiles = Var("tiles")
-        self.each = Var("each")
+        self.asked = Var("asked")
 
     @property
     def scalars(self) -> tuple[Var, ...]:
@@ -87,13 +87,15 @@ class OpenRows(Panels):
         """Names the lines that each step of a tile asks for around ``body``."""
         if not self._asks():
             return body
-        steps = (self.end - self.begin) // UNROLL
-        lines = -(-(self.end - self.begin) * self.wide // line_of(self.weights))
-        return Let(self.each, wrap(ceil_div(lines, self.tiles * steps)), body)
+        depth = self.end - self.begin
+        lines = ceil_div(depth * self.wide, line_of(self.weights))
+        return Let(self.asked, wrap(ceil_div(lines, self.tiles * (depth // UNROLL))), body)
 
     def _asks(self) -> bool:
-        long = self.end - self.begin >= UNROLL
-        return long and 4 * self.weight_size > KEPT and self.groups > 1
+        """Whether weights are asked for; their size is known."""
+        if not isinstance(self.end, int) or self.groups == 1:
+            return False
+        return self.end - self.begin >= UNROLL and 4 * self.weight_size > KEPT
 
     def _ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
         """The next group's weights, each tile of rows asks for a part of them."""
@@ -103,10 +105,10 @@ class OpenRows(Panels):
         group = minimum(self.group + 1, self.groups - 1)
         start = (group * self.depth + self.begin) * self.wide
         steps = (self.end - self.begin) // UNROLL
-        done = (number * steps * UNROLL + (k - self.begin)) * self.each * (line // UNROLL)
+        done = (number * steps * UNROLL + (k - self.begin)) * self.asked * (line // UNROLL)
         at = simplify(start) + simplify(done)
-        more = For(i, 1, self.each, Prefetch(self.weights, at + i * line))
-        return [Prefetch(self.weights, at), If(wrap(1) < self.each, more)]
+        more = For(i, 1, self.asked, Prefetch(self.weights, at + i * line))
+        return [Prefetch(self.weights, at), If(wrap(1) < self.asked, more)]
 
 
 def in_tiles(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ixion.kernel.ahead import KEPT, Share, line_of
 from ixion.kernel.loops import decode
-from ixion.kernel.sizes import ceil_div
+from ixion.kernel.sizes import ceil_div, is_static
 from ixion.kernel.tile import Accumulators, TileShape, even_tiles, multiply_step
 from ixion.te.expr import Expr, Var, minimum, wrap
 from ixion.te.simplify import simplify
@@ -28,15 +28,15 @@ class Panels:
     """
 
     rows: Extent
-    depth: int
+    depth: Extent
     lanes: int
     tile: TileShape
     source: Buffer
     weights: Buffer
     chunk_rows: Extent
-    groups: int
+    groups: Extent
     begin: int
-    end: int
+    end: Extent
     partial: Buffer | None
 
     def prepare(self, dtype: str) -> None:
@@ -48,6 +48,9 @@ class Panels:
 
     @property
     def weight_size(self) -> int:
+        """Elements of packed weights, whose number is known."""
+        assert isinstance(self.groups, int)
+        assert isinstance(self.depth, int)
         return self.groups * self.depth * self.wide
 
     def body(self, task: Var) -> Stmt:
@@ -88,13 +91,13 @@ class Panels:
         k, u = Var("k"), Var("u")
         full = self.begin + (self.end - self.begin) // UNROLL * UNROLL
         parts: list[Stmt] = [self.acc.clear() if self.begin == 0 else self._resume(row, size)]
-        if full > self.begin:
+        if not is_static(full) or full > self.begin:
             ahead = self._ahead(k, number, tiles)
             step = seq(*ahead, unroll(u, UNROLL, self._step(row, size, k, u)))
             parts.append(For(k, self.begin, full, step, step=UNROLL))
-        if self.end > full:
+        if not is_static(full) or self.end > full:
             parts.append(For(k, full, self.end, self._step(row, size, k, wrap(0))))
-        last = self.end == self.depth
+        last = self.end is self.depth or self.end == self.depth
         return seq(*parts, self._finish(row, size) if last else self._pause(row, size))
 
     def _partial_at(self, row: Expr, number: int) -> Expr:
@@ -121,7 +124,7 @@ class Panels:
         """Asks for weights that are wanted soon."""
         if self.rows == 1:
             return self._stream_ahead(k)
-        if 4 * self.weight_size <= KEPT or self.groups == 1:
+        if self.groups == 1 or 4 * self.weight_size <= KEPT:
             return []
         return self._group_ahead(k, number, tiles)
 
@@ -141,6 +144,8 @@ class Panels:
 
     def _group_ahead(self, k: Var, number: Expr, tiles: int) -> list[Stmt]:
         """The next group's weights, each tile of rows asks for a part of them."""
+        assert isinstance(self.end, int)
+        assert isinstance(self.groups, int)
         depth = self.end - self.begin
         share = Share(number, tiles, depth // UNROLL, UNROLL, depth * self.wide)
         group = minimum(self.group + 1, self.groups - 1)

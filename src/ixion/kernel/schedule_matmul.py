@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from ixion.base.target import Target
 from ixion.ir import Call
 from ixion.kernel.access import Access, Operand, Vectorizer
-from ixion.kernel.dense import chunk_rows, dense_tile
-from ixion.kernel.group import Group
+from ixion.kernel.dense import CHUNK_ROWS, chunk_rows, dense_tile
+from ixion.kernel.dense_open import open_tile
+from ixion.kernel.group import Group, extents_of
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.matmul import MatmulNest, Vector
-from ixion.kernel.row_index import unflatten
+from ixion.kernel.matmul_open import OpenMatmul
+from ixion.kernel.open_rows import MANY
+from ixion.kernel.row_index import RowIndex
 from ixion.kernel.schedule import Lowered, Place, Schedule, layout_pack, register_schedule
-from ixion.op.typed import attrs_of, dtype_of, op_name, shape_of
+from ixion.kernel.sizes import as_extent, ceil_div, product, same_extent, top, typical
+from ixion.kernel.tile import TileShape
+from ixion.op.typed import attrs_of, dims_of, dtype_of, op_name
 from ixion.te.expr import Expr, Load, Var, substitute, wrap
 from ixion.te.stmt import Buffer
+from ixion.te.tensor import Extent
 
 DEEPEST = 1 << 14  # a group of packed columns must stay in the cache
 
@@ -26,6 +31,7 @@ class Matmul(Schedule):
     """Plain operands, plain result."""
 
     rank = 20
+    open_sizes = True
 
     @classmethod
     def accepts(cls, group: Group, target: Target) -> bool:
@@ -34,11 +40,11 @@ class Matmul(Schedule):
             return False
         tensors = (*call.args, call)
         floats = all(dtype_of(t) == "float32" for t in tensors)
-        sizes = _Sizes(call)
-        plain = op_name(call) == "nn.dense" or all(len(shape_of(a)) <= 3 for a in call.args)
+        depth = _Sizes(call).depth
+        plain = op_name(call) == "nn.dense" or all(len(dims_of(a)) <= 3 for a in call.args)
         return (
-            floats and plain and all(prod(shape_of(t)) > 0 for t in tensors)
-            and sizes.depth <= DEEPEST
+            floats and plain and not any(0 in dims_of(t) for t in tensors)
+            and (not isinstance(depth, int) or depth <= DEEPEST)
         )  # fmt: skip
 
     def wanted(self, i: int) -> Layout | None:
@@ -55,8 +61,6 @@ class Matmul(Schedule):
         outputs, anchor = self.group.tensors(opaque=head)
         assert anchor is not None
         sizes, lanes = _Sizes(head), self.target.lanes("float32")
-        blocks = -(-sizes.columns // lanes)
-        tile = dense_tile(self.target, lanes, sizes.each, blocks, sizes.depth)
         access, buffers = Access(), []
         for i, t in enumerate(self.group.inputs):
             buffers.append(Buffer(f"in{i}", t.dtype))
@@ -64,30 +68,50 @@ class Matmul(Schedule):
             access.operands[t] = Operand(buffers[-1], layout)
         place = Operand(Buffer("out", outputs[0].dtype), out)
         operands = _Operands(self.group, head, sizes, access, lanes)
-        nest = MatmulNest(
-            sizes.batches * sizes.each, sizes.depth, sizes.columns, lanes, tile, buffers[0],
-            buffers[0], outputs[0], place, access, anchor, chunk_rows(sizes.each, tile),
+        kind, tile, chunk = self._plan(sizes, lanes)
+        nest = kind(
+            as_extent(sizes.batches * sizes.each), sizes.depth, sizes.columns, lanes, tile,
+            buffers[0], buffers[0], outputs[0], place, access, anchor, chunk,
             sizes.batches, sizes.each, operands.left, operands.across, operands.row(),
+            batched=sizes.batched,
         )  # fmt: skip
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
         kernel = nest.kernel(name, (place.buffer, *buffers))
         places = (Place("out", 0), *(Place("in", i) for i in range(len(buffers))))
         return Lowered([(kernel, places)], packs)
 
+    def _plan(self, sizes: _Sizes, lanes: int) -> tuple[type[MatmulNest], TileShape, Extent]:
+        """The nest, its tile and the rows of a task."""
+        columns, each, depth = sizes.columns, sizes.each, sizes.depth
+        if not self.group.is_open:
+            assert isinstance(columns, int)
+            assert isinstance(each, int)
+            assert isinstance(depth, int)
+            tile = dense_tile(self.target, lanes, each, -(-columns // lanes), depth)
+            return MatmulNest, tile, chunk_rows(each, tile)
+        blocks = -(-columns // lanes) if isinstance(columns, int) else MANY
+        typical_depth = depth if isinstance(depth, int) else typical(depth)
+        tile = open_tile(self.target, lanes, blocks, typical_depth)
+        if isinstance(each, int):
+            tile = TileShape(min(tile.pixels, each), tile.blocks)
+        return OpenMatmul, tile, ceil_div(each, ceil_div(each, CHUNK_ROWS))
+
 
 class _Sizes:
     """``batches`` products of ``(each, depth)`` and ``(depth, columns)``."""
 
     def __init__(self, call: Call) -> None:
-        shape, left = shape_of(call), shape_of(call.args[0])
-        self.columns = shape[-1]
-        if op_name(call) == "nn.dense":
-            self.batches, self.each, self.depth = 1, prod(shape[:-1]), left[-1]
+        shape, left = extents_of(call), extents_of(call.args[0])
+        self.columns = as_extent(shape[-1])
+        self.batched = op_name(call) != "nn.dense"
+        self.batches: Extent = 1
+        if not self.batched:
+            self.each, self.depth = product(shape[:-1]), as_extent(left[-1])
             self.flags = (False, True)
             return
-        self.batches, self.each = prod(shape[:-2]), shape[-2]
+        self.batches, self.each = product(shape[:-2]), as_extent(shape[-2])
         self.flags = (bool(attrs_of(call).transpose_a), bool(attrs_of(call).transpose_b))
-        self.depth = left[-2] if self.flags[0] else left[-1]
+        self.depth = as_extent(left[-2] if self.flags[0] else left[-1])
 
 
 class _Operands:
@@ -98,52 +122,78 @@ class _Operands:
     ) -> None:
         self.sizes, self.access, self.lanes = sizes, access, lanes
         self.tensors = [group.inputs[group.operand(call, i) or 0] for i in range(2)]
-        self.b, self.m, self.n, self.k = Var("b"), Var("m"), Var("n"), Var("k")
-        self.lane = Var("lane")
+        self.b, self.n, self.k = Var("b"), Var("n"), Var("k")
+        self.lane, self.count = Var("lane"), Var("count")
+        self.rows = self._row_index()
         self.ranges = {
-            self.b: (0, sizes.batches - 1), self.m: (0, sizes.each - 1),
-            self.n: (0, sizes.columns - 1), self.k: (0, sizes.depth - 1),
+            self.b: (0, top(sizes.batches)), **self.rows.ranges, self.n: (0, top(sizes.columns)),
+            self.k: (0, top(sizes.depth)),
         }  # fmt: skip
-        self.left_value = self._element(0, self.m, self.k, self.ranges)
+        self.left_value = self._left()
 
-    def _element(self, i: int, row: Expr, column: Expr, ranges: dict[Var, tuple[int, int]]) -> Expr:
+    def _row_index(self) -> RowIndex:
+        """Where a row of one product is in the left operand."""
+        if self._joins_rows():
+            return RowIndex(self.tensors[0].shape[:-1])
+        return RowIndex([self.sizes.each])
+
+    def _joins_rows(self) -> bool:
+        return same_extent(self.sizes.batches, 1) and not self.sizes.flags[0]
+
+    def _left(self) -> Expr:
+        if self._joins_rows():
+            index = (*self.rows.index, self.k)
+            return self.access.element(self.tensors[0], index, self.ranges)
+        return self._element(0, self.rows.index[0], self.k, self.ranges)
+
+    def _element(
+        self, i: int, row: Expr, column: Expr, ranges: dict[Var, tuple[int, Extent]]
+    ) -> Expr:
         tensor = self.tensors[i]
-        shape = [int(n) for n in tensor.shape]  # type: ignore[arg-type]
         pair = (column, row) if self.sizes.flags[i] else (row, column)
-        if i == 0 and self.sizes.batches == 1 and not self.sizes.flags[0]:
-            index: tuple[Expr, ...] = (*unflatten(row, shape[:-1]), column)
-        elif len(shape) == 3:
-            index = (self.b if shape[0] > 1 else wrap(0), *pair)
-        else:
-            index = pair
+        index: tuple[Expr, ...] = pair
+        if tensor.ndim == 3:
+            index = (wrap(0) if same_extent(tensor.shape[0], 1) else self.b, *pair)
         return self.access.element(tensor, index, ranges)
 
     def left(self, b: Expr, m: Expr, k: Expr) -> Expr:
-        return substitute(self.left_value, {self.b: b, self.m: m, self.k: k})
+        return substitute(self.left_value, {self.b: b, **self.rows.at(m), self.k: k})
 
-    def across(self, b: Expr, k: Expr, n: Expr, count: int | None) -> Expr:
+    def across(self, b: Expr, k: Expr, n: Expr, count: Extent | None) -> Expr:
         """A vector of the right operand along the columns."""
         return self._vector(self.k, self.n, count, {self.b: b, self.k: k, self.n: n})
 
-    def along(self, b: Expr, n: Expr, k: Expr, count: int | None) -> Expr:
+    def along(self, b: Expr, n: Expr, k: Expr, count: Extent | None) -> Expr:
         """A vector of the right operand along the depth."""
         return self._vector(self.n, self.k, count, {self.b: b, self.k: k, self.n: n})
 
-    def _vector(self, still: Var, inner: Var, count: int | None, at: dict[Var, Expr]) -> Expr:
-        extent = self.ranges[inner][1] + 1
-        ranges = dict(self.ranges)
-        ranges[inner] = (0, max(0, extent - (count or self.lanes)))
-        ranges[self.lane] = (0, (count or self.lanes) - 1)
-        moved = inner + self.lane
-        row, column = (moved, still) if inner is self.k else (still, moved)
+    def _vector(
+        self, still: Var, inner: Var, count: Extent | None, at: dict[Var, Expr]
+    ) -> Expr:
+        """``count`` real lanes; in terms of a variable where they are counted at run time."""
+        real = count if isinstance(count, int) else self.lanes
+        ranges: dict[Var, tuple[int, Extent]] = dict(self.ranges)
+        ranges[self.lane] = (0, real - 1)
+        moved: Expr = inner + self.lane
+        if not isinstance(count, Expr):  # where a vector fits at all
+            last = as_extent(top(self._extent(inner)) + 1 - real)
+            ranges[inner] = (0, max(0, last) if isinstance(last, int) else last)
+        along = inner if isinstance(count, Expr) else moved
+        row, column = (along, still) if inner is self.k else (still, along)
         element = self._element(1, row, column, ranges)
+        if isinstance(count, Expr):
+            element = substitute(element, {inner: moved})
         limit = wrap(count) if count is not None else None
         vector = Vectorizer(self.lane, self.lanes, ranges, limit).expr(element)
         return substitute(vector, at)
 
+    def _extent(self, inner: Var) -> Extent:
+        return self.sizes.depth if inner is self.k else self.sizes.columns
+
     def row(self) -> Vector | None:
         """``along`` where the right operand is contiguous that way only."""
-        if self.sizes.depth < self.lanes or self.sizes.columns < self.lanes:
+        sizes = (self.sizes.depth, self.sizes.columns)
+        if any(isinstance(n, int) and n < self.lanes for n in sizes):
             return None
         zero = wrap(0)
         way, other = self.along(zero, zero, zero, None), self.across(zero, zero, zero, None)
