@@ -23,6 +23,7 @@ from ixion.te.expr import Expr, Load, Var, substitute, wrap
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Extent
 
+When = tuple[Expr, int, int]
 DEEPEST = 1 << 14  # a group of packed columns must stay in the cache
 
 
@@ -68,33 +69,53 @@ class Matmul(Schedule):
             access.operands[t] = Operand(buffers[-1], layout)
         place = Operand(Buffer("out", outputs[0].dtype), out)
         operands = _Operands(self.group, head, sizes, access, lanes)
-        kind, tile, chunk = self._plan(sizes, lanes)
-        nest = kind(
-            as_extent(sizes.batches * sizes.each), sizes.depth, sizes.columns, lanes, tile,
-            buffers[0], buffers[0], outputs[0], place, access, anchor, chunk,
-            sizes.batches, sizes.each, operands.left, operands.across, operands.row(),
-            batched=sizes.batched,
-        )  # fmt: skip
         packs = {i: layout_pack(PLAIN) for i, c in enumerate(self.group.constant) if c}
-        kernel = nest.kernel(name, (place.buffer, *buffers))
         places = (Place("out", 0), *(Place("in", i) for i in range(len(buffers))))
-        return Lowered([(kernel, places)], packs)
+        lowered = Lowered([], packs)
+        for number, (tile, when) in enumerate(self._tiles(sizes, lanes)):
+            kind = OpenMatmul if self.group.is_open else MatmulNest
+            nest = kind(
+                as_extent(sizes.batches * sizes.each), sizes.depth, sizes.columns, lanes, tile,
+                buffers[0], buffers[0], outputs[0], place, access, anchor,
+                self._chunk(sizes, tile), sizes.batches, sizes.each, operands.left,
+                operands.across, operands.row(), batched=sizes.batched,
+            )  # fmt: skip
+            kernel = nest.kernel(name if when is None else f"{name}_{number}", (
+                place.buffer, *buffers
+            ))  # fmt: skip
+            kernel.when = when
+            lowered.kernels.append((kernel, places))
+        return lowered
 
-    def _plan(self, sizes: _Sizes, lanes: int) -> tuple[type[MatmulNest], TileShape, Extent]:
-        """The nest, its tile and the rows of a task."""
+    def _tiles(self, sizes: _Sizes, lanes: int) -> list[tuple[TileShape, When | None]]:
+        """The tile, or two and when each is taken: whose vectors fit the columns better."""
         columns, each, depth = sizes.columns, sizes.each, sizes.depth
         if not self.group.is_open:
             assert isinstance(columns, int)
             assert isinstance(each, int)
             assert isinstance(depth, int)
-            tile = dense_tile(self.target, lanes, each, -(-columns // lanes), depth)
-            return MatmulNest, tile, chunk_rows(each, tile)
+            return [(dense_tile(self.target, lanes, each, -(-columns // lanes), depth), None)]
         blocks = -(-columns // lanes) if isinstance(columns, int) else MANY
-        typical_depth = depth if isinstance(depth, int) else typical(depth)
-        tile = open_tile(self.target, lanes, blocks, typical_depth)
+        wide = open_tile(self.target, lanes, blocks, typical(depth))
         if isinstance(each, int):
-            tile = TileShape(min(tile.pixels, each), tile.blocks)
-        return OpenMatmul, tile, ceil_div(each, ceil_div(each, CHUNK_ROWS))
+            wide = TileShape(min(wide.pixels, each), wide.blocks)
+        if isinstance(columns, int) or wide.blocks == 1:
+            return [(wide, None)]
+        narrow = TileShape(wide.pixels, wide.blocks - 1)
+        vectors = ceil_div(columns, lanes)
+        more = wrap(as_extent(
+            ceil_div(vectors, wide.blocks) * wide.blocks
+            - ceil_div(vectors, narrow.blocks) * narrow.blocks
+        ))  # fmt: skip
+        return [(wide, (more, -MANY, 0)), (narrow, (more, 1, MANY))]
+
+    def _chunk(self, sizes: _Sizes, tile: TileShape) -> Extent:
+        """Rows of a task."""
+        each = sizes.each
+        if not self.group.is_open:
+            assert isinstance(each, int)
+            return chunk_rows(each, tile)
+        return ceil_div(each, ceil_div(each, CHUNK_ROWS))
 
 
 class _Sizes:
