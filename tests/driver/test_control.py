@@ -187,3 +187,17 @@ def test_control_without_a_compiled_form_says_why():
                }"""
         ))  # fmt: skip
     assert "calls itself before the end of its work" in str(caught.value)
+
+
+def test_a_growing_state_is_refused_before_anything_else_is_tried():
+    text = """def @main(%n: int64, %x: Tensor[(2), float32]) {
+      let %loop = fn (%i: int64, %y: Tensor[(?), float32]) -> Tensor[(?), float32] {
+        if (less(%i, %n)) { %loop(add(%i, 1i64), exp(concatenate((%y, %y)))) } else { %y }
+      };
+      %loop(0i64, %x)
+    }"""
+    with pytest.raises(CodegenError, match="control flow") as caught:
+        ixion.compile(module(text))
+    assert "changes from Tensor[(2), float32] to Tensor[(4), float32]" in str(caught.value)
+    got = ixion.compile(module(text), executor="reference")(np.int64(2), np.zeros(2, np.float32))
+    np.testing.assert_allclose(got, np.full(8, np.exp(1), np.float32))

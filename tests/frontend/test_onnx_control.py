@@ -336,3 +336,12 @@ OTHER = graph(
 def test_broken_loops_are_refused(made, message):
     with pytest.raises(IxionError, match=message):
         imported(made)
+
+
+def test_what_a_body_may_not_hold_is_named_once():
+    nodes = [node("Relu", "x_in", "t"), node("StringNormalizer", "t", "u"),
+             node("Add", "t u", "x_out"), node("Identity", "c", "c_out")]  # fmt: skip
+    with pytest.raises(IxionError) as caught:
+        imported(broken("Loop", "m yes x", graph(nodes, BODY, GIVES)))
+    assert "StringNormalizer" in str(caught.value)
+    assert "1 unsupported operator(s)" in str(caught.value)

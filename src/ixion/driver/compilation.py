@@ -286,11 +286,12 @@ def build(
 
     instruments = [VerifyInstrument()] if options.verify else []
     guards = guards_of(module) if any_symbols(module) else []
-    for _, after in pipeline.run(
+    for name, after in pipeline.run(
         module, pipeline.COMPILED, options.target, options.opt_level, instruments
     ):
         module = after
-    _check_first_order(module)
+        if name == "OutlineControl":
+            check_first_order(module)
     function = module["main"]
     ins, outs = interface(module, function)
     names = [s.name for s in ins], [s.name for s in outs]
@@ -318,7 +319,7 @@ def any_symbols(module: IRModule) -> bool:
     return any(not _is_static(_sizes(p)) for p in module["main"].params)
 
 
-def _check_first_order(module: IRModule) -> None:
+def check_first_order(module: IRModule) -> None:
     """Raises CodegenError, saying why, for control flow that did not become steps."""
     from ixion.transform.outline_control import has_control, why_left_alone
 

@@ -60,10 +60,14 @@ def _after(module: IRModule, target: Target, opt_level: int, after: str | None) 
             f"no pass {after!r} runs at opt level {opt_level}", expected=", ".join(names),
             hint=did_you_mean(after, names),
         )  # fmt: skip
+    from ixion.driver.compilation import check_first_order
+
     last = module
     for name, last in pipeline.run(module, pipeline.COMPILED, target, opt_level):  # noqa: B007
         if name == after and name != "FoldConstant":
             break
+        if name == "OutlineControl":
+            check_first_order(last)
     return last
 
 

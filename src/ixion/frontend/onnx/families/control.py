@@ -14,7 +14,7 @@ import numpy as np
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
-from ixion.base.errors import ModelFormatError
+from ixion.base.errors import ModelFormatError, UnsupportedOpError
 from ixion.frontend.build.loop import branches, looped, rows, settled, variable, with_row
 from ixion.frontend.build.movement import reshape
 from ixion.frontend.onnx.convert import Site, converts
@@ -83,9 +83,7 @@ def loop(site: Site) -> Sequence[Term]:
             reshape(emit, term, (1,)) if value.shape is not None and len(value.shape) == 1 else term
             for term, value in zip((number, before), graph.inputs[:2], strict=True)
         ]
-        made = site.inline(graph, [*shaped, *rest])
-        if len(made) != len(graph.outputs):
-            site.unsupported("with a body that is not supported")
+        made = _made(site, graph, [*shaped, *rest])
         after = reshape(emit, made[0], ())
         following = emit.call("add", number, emit.constant(1, "int64"))
         count = 1 + len(values)
@@ -102,6 +100,14 @@ def loop(site: Site) -> Sequence[Term]:
         tests.append(last.cond)
     go = tests[0] if len(tests) == 1 else emit.call("logical_and", *tests)
     return _with_results(site, start, state, new, go, limit, last)
+
+
+def _made(site: Site, graph: Graph, given: Sequence[Term]) -> list[Term]:
+    """What a body gives; UnsupportedOpError where nodes in it were refused, which was noted."""
+    made = site.inline(graph, given)
+    if len(made) != len(graph.outputs):
+        raise UnsupportedOpError([])
+    return made
 
 
 def _check_body(graph: Graph, values: int) -> None:
@@ -211,9 +217,7 @@ def scan(site: Site) -> Sequence[Term]:
             emit.call("take", x, place(state[0], reverse), axis=axis, mode="fast")
             for x, axis, reverse in zip(scanned, axes, backward, strict=True)
         ]
-        made = site.inline(graph, [*state[1:], *slices])
-        if len(made) != len(graph.outputs):
-            site.unsupported("with a body that is not supported")
+        made = _made(site, graph, [*state[1:], *slices])
         following = emit.call("add", state[0], emit.constant(1, "int64"))
         return [following, *made[:states]], made[states:]
 
