@@ -283,6 +283,26 @@ def test_scan_without_state_over_ints_and_flags():
     check(made, {"a": a, "b": b})
 
 
+def test_weights_of_a_file_are_used_up_in_bodies_too(tmp_path):
+    """A program made from a file lets its weights go as they are packed: each use is counted."""
+    inside, outside = f32(64, 64) * 0.1, f32(64, 64) * 0.1
+    body = graph(
+        [node("MatMul", "x_in W", "t"), node("Tanh", "t", "u"), node("MatMul", "u V", "v"),
+         node("Add", "v x_in", "x_out"), node("Identity", "c", "c_out")],
+        [*BODY[:2], info("x_in", [8, 64])], [GIVES[0], info("x_out", [8, 64])], W=inside,
+    )  # fmt: skip
+    made = model(
+        [node("MatMul", "x V", "x0"), node("Loop", "m - x0", "y", body=body)],
+        [info("m", [], INT), info("x", [8, 64])], [info("y", [8, 64])], V=outside,
+    )  # fmt: skip
+    (tmp_path / "loop.onnx").write_bytes(made.SerializeToString())
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    exe = ixion.compile(tmp_path / "loop.onnx")
+    for rounds in (0, 1, 5):
+        feed = {"m": i64(rounds), "x": f32(8, 64)}
+        np.testing.assert_allclose(exe.run(feed)["y"], session.run(None, feed)[0], atol=1e-4)
+
+
 def test_a_loop_over_a_size_that_is_open():
     """One program for all numbers of rows; the results are as many."""
     body = graph(

@@ -9,7 +9,13 @@ from ixion import op
 from ixion.analysis import check_typed, check_well_formed, evaluate
 from ixion.ir import Expr, Function, If, IRModule, Let, Op, const, var
 from ixion.ir.visitor import post_order
-from ixion.transform import InferType, OutlineControl, has_control, why_left_alone
+from ixion.transform import (
+    InferType,
+    OutlineControl,
+    has_control,
+    outline_part,
+    why_left_alone,
+)
 
 
 def outlined(mod: IRModule) -> IRModule:
@@ -313,6 +319,35 @@ def test_what_is_left_alone_and_why(module, text, reason):
     with pytest.raises(AssertionError, match=reason):
         outlined(mod)
     assert OutlineControl()(mod) is mod
+
+
+def test_a_part_of_a_program_that_is_left_alone(module):
+    """The loop inside a function that calls itself before its end."""
+    mod = module(
+        """def @main(%n: int32, %x: float32) -> float32 {
+             let %loop = fn (%i: int32, %y: float32) -> float32 {
+               if (less(%i, %n)) { %loop(add(%i, 1), multiply(%y, 2f)) } else { %y }
+             };
+             let %z = %loop(0, %x);
+             if (less(%n, 1)) { %z } else { add(@main(subtract(%n, 1), %x), %z) }
+           }"""
+    )
+    assert why_left_alone(mod) is not None
+    func = mod["main"]
+    lets = [node for node in post_order(func) if isinstance(node, Let)]
+    outer = max(lets, key=lambda let: len(post_order(let)))
+    found, regions = outline_part(mod, Let(outer.var, outer.value, outer.body.value), "part")
+    assert [name.name_hint for name in regions] == ["part_body0"]
+    whole = mod.clone()
+    for name, region in regions.items():
+        whole.update_func(name, region)
+    body = Let(outer.body.var, found, outer.body.body)
+    whole.update_func(mod.get_global_var("main"), func.copy(body=body))
+    whole = InferType()(whole)
+    check_well_formed(whole)
+    for n in (0, 1, 4):
+        args = [np.int32(n), np.float32(1.5)]
+        assert evaluate(whole, args) == evaluate(mod, args)
 
 
 def test_running_it_again_changes_nothing(module):

@@ -63,7 +63,7 @@ def _after(module: IRModule, target: Target, opt_level: int, after: str | None) 
     from ixion.driver.compilation import check_first_order
 
     last = module
-    for name, last in pipeline.run(module, pipeline.COMPILED, target, opt_level):  # noqa: B007
+    for name, last in pipeline.run(module, pipeline.COMPILED, target, opt_level):
         if name == after and name != "FoldConstant":
             break
         if name == "OutlineControl":
@@ -93,7 +93,8 @@ def _plan(assembled: Assembled, target: Target) -> str:
     for i, step in enumerate(program.steps):
         slots = " ".join(f"{s.kind}{s.index or ''}+{s.offset}" for s in step.slots)
         what = step.kernel[:14] if step.kind == "call" else step.kind
-        lines.append(f"{i:4d} {what:14s} {step.tasks:5d} tasks  {step.label}  [{slots}]")
+        label = step.label if step.target < 0 else f"{step.label}, to {step.target}"
+        lines.append(f"{i:4d} {what:14s} {step.tasks:5d} tasks  {label}  [{slots}]")
     return "\n".join(lines) + "\n"
 
 

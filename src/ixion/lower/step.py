@@ -31,7 +31,6 @@ class PlannedStep:
     kind: PlannedKind = "call"
     target: PlannedStep | None = None
     counter: int = 0
-    count: Dim | None = None  # rounds of a loop, where that is a size
     carries: bool = False
     in_place: list[int] = field(default_factory=list)
     copy_to: Dim | None = None  # byte offset in the result, where the step is a plain copy

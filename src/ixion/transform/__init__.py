@@ -40,7 +40,7 @@ _FILES: dict[str, str] = {
     "inline_globals": "InlineGlobals",
     "remove_unused_functions": "RemoveUnusedFunctions",
     "find_layer_norm": "FindLayerNorm",
-    "outline_control": "OutlineControl has_control why_left_alone",
+    "outline_control": "OutlineControl has_control outline_part why_left_alone",
     "form_kernels": "FormKernels",
     "plan_layouts": "PlanLayouts",
     "verify": "VerifyInstrument verified",

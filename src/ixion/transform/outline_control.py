@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ixion.ir import (
     Call,
+    Expr,
     Function,
     GlobalVar,
     If,
@@ -16,6 +17,7 @@ from ixion.ir import (
     RefCreate,
     RefRead,
     RefWrite,
+    free_vars,
 )
 from ixion.ir.trampoline import run
 from ixion.ir.visitor import post_order
@@ -27,7 +29,7 @@ from ixion.transform.pass_infra import ModulePass
 from ixion.transform.registry import register_pass
 from ixion.transform.remove_unused_functions import RemoveUnusedFunctions
 
-__all__ = ["LeftAlone", "OutlineControl", "has_control", "why_left_alone"]
+__all__ = ["LeftAlone", "OutlineControl", "has_control", "outline_part", "why_left_alone"]
 
 
 @register_pass("OutlineControl")
@@ -62,6 +64,20 @@ def why_left_alone(mod: IRModule, entry: str = "main") -> LeftAlone | None:
     except LeftAlone as reason:
         return reason
     return None
+
+
+def outline_part(
+    mod: IRModule, part: Expr, prefix: str
+) -> tuple[Expr, dict[GlobalVar, Function]]:
+    """A typed expression of a larger program as dataflow, and the regions that it runs.
+
+    Its free variables stay; ``prefix`` begins the names of the regions, which are not yet in
+    ``mod``. For programs that cannot be outlined as a whole. Raises LeftAlone as OutlineControl
+    would.
+    """
+    outliner = Outliner(mod, prefix)
+    func = run(outliner.function(Function(free_vars(part), part)))
+    return func.body, outliner.names.functions
 
 
 def has_control(mod: IRModule, entry: str = "main") -> bool:
