@@ -24,7 +24,6 @@ from ixion.ir import (
     Op,
     Tuple,
     TupleGetItem,
-    TupleType,
     Var,
 )
 from ixion.op import control
@@ -44,6 +43,7 @@ from ixion.transform.control_values import (
     tensor_of,
     typed_var,
 )
+from ixion.transform.outline_emit import applied, expression, is_opaque, opaque
 from ixion.transform.remove_unused_functions import called_globals
 
 __all__ = ["Outliner", "Side"]
@@ -124,7 +124,7 @@ class Outliner:
         if isinstance(expr, TupleGetItem):
             return given[0][expr.index]
         if isinstance(expr, Call):
-            return _applied(expr, given, outermost(expr, given, act.frame(expr).region))
+            return applied(expr, given, outermost(expr, given, act.frame(expr).region))
         if isinstance(expr, Function):
             return Known(expr, act.home(expr))
         return Known(expr)
@@ -196,9 +196,9 @@ class Outliner:
         known = self._resolved(callee, call)
         func = known.func
         if not isinstance(func, Function):
-            return _applied(call.copy(op=func), args, region)
-        if _is_opaque(func):
-            return _opaque(call, func, args, region)
+            return applied(call.copy(op=func), args, region)
+        if is_opaque(func):
+            return opaque(call, func, args, region)
         if self.self_name(callee, known) is not None:
             return (yield outline_loop(self, callee, known, args, region))
         self._calls += 1
@@ -250,32 +250,6 @@ class Outliner:
         return False
 
 
-def expression(value: Value, region: Region) -> Expr:
-    """A value as an expression of a region."""
-    leaves = flat(value)
-    for leaf in leaves:
-        if not isinstance(leaf, Held):
-            raise LeftAlone("a function is the value of an expression", leaf.func)
-    return _packed(like(value, [region.use(leaf) for leaf in leaves]))
-
-
-def _packed(value: Any) -> Expr:
-    """Nested Python tuples of expressions as tuple expressions."""
-    done: dict[int, Expr] = {}
-    stack = [value]
-    while stack:
-        top = stack[-1]
-        todo = [p for p in top if isinstance(p, tuple) and id(p) not in done] if isinstance(
-            top, tuple) else []  # fmt: skip
-        if todo:
-            stack.extend(todo)
-            continue
-        stack.pop()
-        if isinstance(top, tuple):
-            done[id(top)] = Tuple([done[id(p)] if isinstance(p, tuple) else p for p in top])
-    return done[id(value)] if isinstance(value, tuple) else value
-
-
 def _parts(expr: Expr, act: Activation) -> Sequence[Expr]:
     """What must have a value before ``expr`` can have one."""
     rule = _PARTS.get(type(expr))
@@ -299,43 +273,6 @@ _PARTS: dict[type, Callable[[Any], Sequence[Expr]]] = {
     Let: lambda expr: (expr.body,),
     **dict.fromkeys((Constant, Function, GlobalVar, Constructor, Op), lambda expr: ()),
 }
-
-
-def _applied(call: Call, given: Sequence[Value], region: Region) -> Value:
-    """An operator's call on values; the call itself where they are what it had."""
-    args = tuple(_argument(value, region) for value in given)
-    old = [_same_tuple(a, b) for a, b in zip(args, call.args, strict=True)]
-    if all(old):
-        made = call
-    else:
-        made = Call(call.op, args, call.attrs, span=call.span)
-    if isinstance(call.checked_type_or_none, TupleType) or control.is_control(call):
-        return held(made, region)
-    return Held(made, region)
-
-
-def _same_tuple(new: Expr, old: Expr) -> bool:
-    if isinstance(new, Tuple) and isinstance(old, Tuple):
-        return len(new.fields) == len(old.fields) and all(
-            a is b for a, b in zip(new.fields, old.fields, strict=True)
-        )
-    return new is old
-
-
-def _argument(value: Value, region: Region) -> Expr:
-    if isinstance(value, Known) and isinstance(value.func, GlobalVar):
-        return value.func  # a region of a program that was outlined before
-    return expression(value, region)
-
-
-def _opaque(call: Call, func: Function, args: Sequence[Value], region: Region) -> Value:
-    made = Call(func, [expression(arg, region) for arg in args], span=call.span)
-    return held(made, region)
-
-
-def _is_opaque(func: Function) -> bool:
-    attrs = func.attrs
-    return attrs is not None and any(attrs.get(key) for key in ("Primitive", "Compiler", "Extern"))
 
 
 def _alike(a: Any, b: Any, sides: Sequence[Region]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ixion.base import dim as dims
@@ -13,7 +14,7 @@ from ixion.frontend.emitter import Emitter
 from ixion.frontend.term import Term, at_most
 from ixion.ir import Call, Function, FuncType, If, Let, TensorType, Tuple, TupleType, Var
 
-__all__ = ["branches", "looped", "rows", "settled", "variable", "with_row"]
+__all__ = ["Loop", "branches", "rows", "settled", "variable", "with_row"]
 
 Made = TypeVar("Made")
 Body = Callable[[Sequence[Term]], tuple[Sequence[Term], Made]]
@@ -62,22 +63,40 @@ def _same(a: Dim, b: Dim) -> Dim:
     return dims.Any()
 
 
-def looped(
-    emit: Emitter, start: Sequence[Term], state: Sequence[Term], go: Term, new: Sequence[Term]
-) -> list[Term]:
-    """What variables ``state`` are in the end: ``start``, then ``new`` while ``go`` (a scalar bool)
-    holds.
-    """
-    params = [term.expr for term in state]
-    kinds = [term.type for term in state]
-    result = TupleType(kinds)
-    name = Var("loop", FuncType(kinds, result))
-    again = Call(name, [term.expr for term in new], span=emit.span)
-    choice = If(go.expr, again, Tuple(params), span=emit.span)
-    function = Function(params, choice, result, span=emit.span)
-    first = Call(name, [term.expr for term in start], span=emit.span)
-    whole = Let(name, function, first, span=emit.span)
-    return list(emit.items(Term(whole, result)))
+@dataclass(eq=False)
+class Loop:
+    """Variables ``state``, what they are at first and after a round."""
+
+    emit: Emitter
+    start: list[Term]
+    state: list[Term]
+    new: list[Term]
+
+    def collect(self, row: Term, count: Dim | None, index: Term, axis: int = 0) -> None:
+        """One more state: the rounds' values ``row`` along a new axis, each at its ``index``.
+
+        There are ``count`` of them; with None the tensor grows by one each round.
+        """
+        first = rows(self.emit, count, row.tensor, axis)
+        at = None if count is None else index
+        held, after, _ = settled(
+            self.emit, [first], lambda b: ([with_row(self.emit, b[0], row, at, axis)], None)
+        )
+        self.start.append(first)
+        self.state += held
+        self.new += after
+
+    def run(self, go: Term, skip: int = 0) -> list[Term]:
+        """The state in the end, but for the first ``skip``: rounds go on while ``go`` holds."""
+        params = [term.expr for term in self.state]
+        kinds = [term.type for term in self.state]
+        result, span = TupleType(kinds[skip:]), self.emit.span
+        name = Var("loop", FuncType(kinds, result))
+        again = Call(name, [term.expr for term in self.new], span=span)
+        choice = If(go.expr, again, Tuple(params[skip:]), span=span)
+        function = Function(params, choice, result, span=span)
+        first = Call(name, [term.expr for term in self.start], span=span)
+        return list(self.emit.items(Term(Let(name, function, first, span=span), result)))
 
 
 def branches(emit: Emitter, cond: Term, sides: Sequence[Sequence[Term]]) -> list[Term]:

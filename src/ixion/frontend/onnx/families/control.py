@@ -15,8 +15,9 @@ import numpy as np
 from ixion.base import dim as dims
 from ixion.base.dim import Dim
 from ixion.base.errors import ModelFormatError, UnsupportedOpError
-from ixion.frontend.build.loop import branches, looped, rows, settled, variable, with_row
+from ixion.frontend.build.loop import Loop, branches, settled
 from ixion.frontend.build.movement import reshape
+from ixion.frontend.emitter import Emitter
 from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.onnx.model import Graph
 from ixion.frontend.term import Term
@@ -68,28 +69,13 @@ class _Round:
 def loop(site: Site) -> Sequence[Term]:
     """Trip count and condition may each be left out."""
     emit, graph = site.emit, _graph(site, "body")
-    limit, given = site.optional(0), site.optional(1)
+    limit, cond = _limit(site), site.optional(1)
+    cond = emit.constant(True) if cond is None else reshape(emit, cond, ())
     values = [site.input(index) for index in range(2, len(site.inputs))]
     _check_body(graph, len(values))
-    limit = None if limit is None else reshape(emit, limit, ())
-    if limit is not None and limit.known and int(np.asarray(limit.array)) >= _FOREVER:
-        limit = None
-    cond = emit.constant(True) if given is None else reshape(emit, given, ())
     start = [emit.constant(0, "int64"), cond, *values]
-
-    def body(state: Sequence[Term]) -> tuple[list[Term], _Round]:
-        number, before, *rest = state
-        shaped = [
-            reshape(emit, term, (1,)) if value.shape is not None and len(value.shape) == 1 else term
-            for term, value in zip((number, before), graph.inputs[:2], strict=True)
-        ]
-        made = _made(site, graph, [*shaped, *rest])
-        after = reshape(emit, made[0], ())
-        following = emit.call("add", number, emit.constant(1, "int64"))
-        count = 1 + len(values)
-        return [following, after, *made[1:count]], _Round(number, before, after, made[count:])
-
-    state, new, last = settled(emit, start, body)
+    state, new, last = settled(emit, start, lambda given: _round(site, graph, given))
+    made = Loop(emit, start, state, [*new])
     if limit is None and not last.decides and cond.known:
         raise ModelFormatError("a Loop that never ends")
     if limit is not None and not last.decides and not _is(cond, True):
@@ -99,7 +85,35 @@ def loop(site: Site) -> Sequence[Term]:
     if limit is None or last.decides:
         tests.append(last.cond)
     go = tests[0] if len(tests) == 1 else emit.call("logical_and", *tests)
-    return _with_results(site, start, state, new, go, limit, last)
+    return _with_results(made, go, limit, last)
+
+
+def _limit(site: Site) -> Term | None:
+    """The most rounds, None where there may be any number."""
+    given = site.optional(0)
+    limit = None if given is None else reshape(site.emit, given, ())
+    if limit is not None and limit.known and int(np.asarray(limit.array)) >= _FOREVER:
+        return None
+    return limit
+
+
+def _round(site: Site, graph: Graph, given: Sequence[Term]) -> tuple[list[Term], _Round]:
+    """State after a round from number, condition and values."""
+    emit = site.emit
+    number, before, *values = given
+    shaped = [
+        reshape(emit, term, (1,)) if value.shape is not None and len(value.shape) == 1 else term
+        for term, value in zip((number, before), graph.inputs[:2], strict=True)
+    ]
+    made = _made(site, graph, [*shaped, *values])
+    after = reshape(emit, made[0], ())
+    count = 1 + len(values)
+    state = [_following(site, number), after, *made[1:count]]
+    return state, _Round(number, before, after, made[count:])
+
+
+def _following(site: Site, number: Term) -> Term:
+    return site.emit.call("add", number, site.emit.constant(1, "int64"))
 
 
 def _made(site: Site, graph: Graph, given: Sequence[Term]) -> list[Term]:
@@ -121,41 +135,21 @@ def _check_body(graph: Graph, values: int) -> None:
         )
 
 
-def _with_results(
-    site: Site,
-    start: Sequence[Term],
-    state: Sequence[Term],
-    new: Sequence[Term],
-    go: Term,
-    limit: Term | None,
-    last: _Round,
-) -> list[Term]:
-    """The loop, whose state grows by what its rounds give."""
-    emit = site.emit
-    start, state, new = [*start], [*state], [*new]
+def _with_results(made: Loop, go: Term, limit: Term | None, last: _Round) -> list[Term]:
+    """The loop's values in the end, and what its rounds gave."""
+    values = len(made.state) - 2
     sizes = [_room(limit, row.tensor, last.decides) for row in last.results]
     for row, size in zip(last.results, sizes, strict=True):
-        first = rows(emit, size, row.tensor)
-        index = None if size is None else last.number
-
-        def add(
-            buffers: Sequence[Term],
-            row: Term = row,
-            index: Term | None = index,
-        ) -> tuple[list[Term], None]:
-            return [with_row(emit, buffers[0], row, index)], None
-
-        held, after, _ = settled(emit, [first], add)
-        start.append(first)
-        state += held
-        new += after
-    whole = looped(emit, start, state, go, new)
-    count = len(start) - len(sizes)
+        made.collect(row, size, last.number)
+    cut = [size is not None and last.decides for size in sizes]
+    if not any(cut):
+        return made.run(go, skip=2)
+    count, _, *whole = made.run(go)
     results = [
-        _first(site, buffer, whole[0]) if size is not None and last.decides else buffer
-        for buffer, size in zip(whole[count:], sizes, strict=True)
+        _first(made.emit, buffer, count) if too_long else buffer
+        for buffer, too_long in zip(whole[values:], cut, strict=True)
     ]
-    return [*whole[2:count], *results]
+    return [*whole[:values], *results]
 
 
 def _room(limit: Term | None, row: TensorType, decides: bool) -> Dim | None:
@@ -170,9 +164,8 @@ def _room(limit: Term | None, row: TensorType, decides: bool) -> Dim | None:
     return None if decides and math.prod(sizes) > _MOST_ROOM else most
 
 
-def _first(site: Site, buffer: Term, count: Term) -> Term:
+def _first(emit: Emitter, buffer: Term, count: Term) -> Term:
     """The rows that were written, as many as there were rounds."""
-    emit = site.emit
     end = reshape(emit, count, (1,))
     zero, one = emit.constant([0], "int64"), emit.constant([1], "int64")
     return emit.call("dyn.strided_slice", buffer, zero, end, one, axes=(0,))
@@ -192,49 +185,57 @@ def _source(expr: Expr) -> Expr:
 @converts("Scan", since=9)
 def scan(site: Site) -> Sequence[Term]:
     """Rounds over the slices of some inputs along an axis each; results along an axis each."""
-    emit, graph = site.emit, _graph(site, "body")
-    inputs = [site.input(index) for index in range(len(site.inputs))]
-    count = int(site.attr("num_scan_inputs"))
-    states = len(inputs) - count
-    results = len(graph.outputs) - states
-    if count < 1 or states < 0 or results < 0 or len(graph.inputs) != len(inputs):
-        raise ModelFormatError("a Scan whose inputs and body do not fit each other")
-    start, scanned = inputs[:states], inputs[states:]
-    axes = [a % x.rank for a, x in zip(_list(site, "scan_input_axes", count), scanned, strict=True)]
-    backward = _list(site, "scan_input_directions", count)
-    lengths = [x.shape[axis] for x, axis in zip(scanned, axes, strict=True)]
-    if any(dims.same(lengths[0], other) is False for other in lengths):
-        raise ModelFormatError("a Scan over axes of different sizes", found=str(lengths))
-    length = next((n for n in lengths if isinstance(n, int)), lengths[0])
-    bound = emit.sizes(length)
+    made = _Scan(site)
+    begin = [site.emit.constant(0, "int64"), *made.start]
+    state, new, found = settled(site.emit, begin, made.round)
+    whole = Loop(site.emit, begin, state, [*new])
+    axes, backward = (
+        _list(site, f"scan_output_{what}", len(found)) for what in ("axes", "directions")
+    )
+    for row, axis, reverse in zip(found, axes, backward, strict=True):
+        place = made.place(state[0], reverse)
+        whole.collect(row, made.length, place, axis % (row.rank + 1))
+    return whole.run(site.emit.call("less", state[0], made.bound), skip=1)
 
-    def place(number: Term, reverse: int) -> Term:
-        last = emit.call("subtract", bound, emit.constant(1, "int64"))
-        return emit.call("subtract", last, number) if reverse else number
 
-    def body(state: Sequence[Term]) -> tuple[list[Term], list[Term]]:
+class _Scan:
+    """A Scan's inputs: states at first, and what is scanned along which axis, how."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.graph = site, _graph(site, "body")
+        inputs = [site.input(index) for index in range(len(site.inputs))]
+        count = int(site.attr("num_scan_inputs"))
+        self.states = len(inputs) - count
+        fits = count >= 1 and 0 <= self.states <= len(self.graph.outputs)
+        if not fits or len(self.graph.inputs) != len(inputs):
+            raise ModelFormatError("a Scan whose inputs and body do not fit each other")
+        self.start, self.scanned = inputs[: self.states], inputs[self.states :]
+        axes = _list(site, "scan_input_axes", count)
+        self.axes = [a % x.rank for a, x in zip(axes, self.scanned, strict=True)]
+        self.backward = _list(site, "scan_input_directions", count)
+        lengths = [x.shape[axis] for x, axis in zip(self.scanned, self.axes, strict=True)]
+        if any(dims.same(lengths[0], other) is False for other in lengths):
+            raise ModelFormatError("a Scan over axes of different sizes", found=str(lengths))
+        self.length = next((n for n in lengths if isinstance(n, int)), lengths[0])
+        self.bound = site.emit.sizes(self.length)
+
+    def place(self, number: Term, reverse: int) -> Term:
+        """Where a round reads or writes."""
+        if not reverse:
+            return number
+        emit = self.site.emit
+        last = emit.call("subtract", self.bound, emit.constant(1, "int64"))
+        return emit.call("subtract", last, number)
+
+    def round(self, state: Sequence[Term]) -> tuple[list[Term], list[Term]]:
+        """State and results after a round from its number and the states."""
+        emit = self.site.emit
         slices = [
-            emit.call("take", x, place(state[0], reverse), axis=axis, mode="fast")
-            for x, axis, reverse in zip(scanned, axes, backward, strict=True)
+            emit.call("take", x, self.place(state[0], reverse), axis=axis, mode="fast")
+            for x, axis, reverse in zip(self.scanned, self.axes, self.backward, strict=True)
         ]
-        made = _made(site, graph, [*state[1:], *slices])
-        following = emit.call("add", state[0], emit.constant(1, "int64"))
-        return [following, *made[:states]], made[states:]
-
-    begin = [emit.constant(0, "int64"), *start]
-    state, new, found = settled(emit, begin, body)
-    go = emit.call("less", state[0], bound)
-    begin, new = [*begin], [*new]
-    settings = zip(
-        found, _list(site, "scan_output_axes", results),
-        _list(site, "scan_output_directions", results), strict=True,
-    )  # fmt: skip
-    for row, axis, reverse in settings:
-        at = axis % (row.rank + 1)
-        begin.append(rows(emit, length, row.tensor, at))
-        state.append(variable("rows", begin[-1].tensor))
-        new.append(with_row(emit, state[-1], row, place(state[0], reverse), at))
-    return looped(emit, begin, state, go, new)[1:]
+        made = _made(self.site, self.graph, [*state[1:], *slices])
+        return [_following(self.site, state[0]), *made[: self.states]], made[self.states :]
 
 
 def _list(site: Site, name: str, count: int) -> list[int]:
