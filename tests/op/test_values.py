@@ -189,3 +189,19 @@ def test_mismatches_name_both_sides(name: str, types: Any, attrs: Any, words: li
     assert name in text
     for word in words:
         assert word in text, text
+
+
+def test_reshapes_of_open_sizes_look_at_few_axes() -> None:
+    from ixion.base.dim import SymVar
+    from ixion.op.reshapes import aligned
+
+    b, s = SymVar("b"), SymVar("s")
+
+    def pieces(source: tuple, target: tuple) -> list[tuple[list[int], list[int]]]:
+        return [(list(a), list(z)) for a, z in aligned(source, target)]
+
+    assert pieces((b, s, 384), (b, s, 12, 32)) == [([0], [0]), ([1], [1]), ([2], [2, 3])]
+    assert pieces((b, 12, s, s), (12 * b, s, s)) == [([0, 1], [0]), ([2], [1]), ([3], [2])]
+    assert pieces((b, s, 4), (s, b, 4)) == [([0, 1], [0, 1]), ([2], [2])]
+    assert pieces((b, s), (s, 2, b)) == [([0, 1], [0, 1, 2])]
+    assert pieces((1, 1), ()) == [([0, 1], [])]

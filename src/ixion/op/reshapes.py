@@ -17,7 +17,7 @@ from ixion.op.axes import shape_text, static_sizes
 from ixion.op.call import call, known_ints, unary_builder
 from ixion.op.compare import Exact
 from ixion.op.define import Infer, InferArgs, Inferred, OpPattern, Reference, define, moves
-from ixion.op.extent import Extent, extents, product
+from ixion.op.extent import Extent, dims_of, extents, is_one, product
 from ixion.op.rounding import Array
 from ixion.op.sample import FLOATS, Draw, Sample, array, choice, shape
 
@@ -141,13 +141,51 @@ def index_of_flat(flat: te.Expr, shape: Sequence[Extent]) -> list[te.Expr]:
 
 
 def reshape_compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor:
-    """Row-major elements of the first input in the output's shape."""
+    """Row-major elements of the first input in the output's shape.
+
+    Where a size is a symbol, axes that only change among themselves are looked at alone: indices
+    then divide by numbers, not by sizes that are known at run time.
+    """
     x, target = ins[0], extents(out_type)
+    if all(isinstance(size, int) for size in (*x.shape, *target)):
+
+        def whole(*i: te.Expr) -> te.Expr:
+            return x(*index_of_flat(flat_index(i, target), x.shape))
+
+        return te.compute(target, whole, "reshape")
+    pieces = aligned(dims_of(x.shape), out_type.shape)
 
     def body(*i: te.Expr) -> te.Expr:
-        return x(*index_of_flat(flat_index(i, target), x.shape))
+        at: list[te.Expr] = [te.const(0, "int64")] * x.ndim
+        for source, wanted in pieces:
+            own = [a for a in source if not is_one(x.shape[a])]
+            axes = [a for a in wanted if not is_one(target[a])]
+            places = [i[a] for a in axes]
+            if len(own) != 1 or len(axes) != 1:
+                flat = flat_index(places, [target[a] for a in axes])
+                places = index_of_flat(flat, [x.shape[a] for a in own])
+            for a, place in zip(own, places, strict=True):
+                at[a] = place
+        return x(*at)
 
     return te.compute(target, body, "reshape")
+
+
+def aligned(source: Sequence[Dim], target: Sequence[Dim]) -> list[tuple[range, range]]:
+    """Ranges of axes of two shapes, in order, that hold the same elements: as short as can be
+    seen, and together all axes.
+    """
+    pieces: list[tuple[range, range]] = []
+    i = j = 0
+    for stop in range(1, len(source) + 1):
+        for other in range(j + 1, len(target) + 1):
+            if dims.same(dims.prod(source[i:stop]), dims.prod(target[j:other])):
+                pieces.append((range(i, stop), range(j, other)))
+                i, j = stop, other
+                break
+    if i < len(source) or j < len(target) or not pieces:
+        pieces.append((range(i, len(source)), range(j, len(target))))
+    return pieces
 
 
 def shaped_by(infer: Infer) -> Reference:
