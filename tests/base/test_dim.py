@@ -224,3 +224,12 @@ def test_reduced_and_simpler() -> None:
     assert dims.simpler(2 * (n // 2), n) == n
     assert dims.simpler(n, 7) == 7
     assert dims.simpler(Any(), n) == n
+
+
+def test_solving_for_a_symbol() -> None:
+    assert dims.solved(n, 7) == ("n", 7)
+    assert dims.solved(2 * n + 3, 11) == ("n", 4)
+    assert dims.solved(2 * n + 3, 12) is None
+    assert dims.solved(n + 5, 3) is None
+    for dim in (n * m, n + m, n // 2, n * n, 4, Any()):
+        assert dims.solved(dim, 4) is None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ixion
 from ixion import op
 from ixion.analysis.dataflow import calls_inside, dataflow_order
 from ixion.analysis.evaluate import evaluate
@@ -158,6 +159,15 @@ def test_bound_programs_have_the_value_of_open_ones(name: str) -> None:
         x = RNG.standard_normal(shape).astype(np.float32)
         bound = bind_inputs(module, {"x": shape})
         np.testing.assert_array_equal(evaluate(module, [x]), evaluate(bound, [x]))
+
+
+@pytest.mark.parametrize("name", ["transformer", "pictures"])
+def test_open_programs_compile_for_what_they_meet(name: str) -> None:
+    module, shapes = PROGRAMS[name]
+    exe = ixion.compile(module)
+    for shape in shapes:
+        x = RNG.standard_normal(shape).astype(np.float32)
+        np.testing.assert_allclose(exe(x), evaluate(module, [x]), rtol=1e-4, atol=1e-5)
 
 
 # The stored exporters' models, with the dims of their inputs opened.

@@ -460,6 +460,22 @@ def ceil_div(a: Dim, b: Dim) -> Dim:
     return floordiv(add(a, add(b, -1)), b)
 
 
+def solved(dim: Dim, size: int) -> tuple[str, int] | None:
+    """The symbol and its value with which a dim is ``size``, if it is ``k * symbol + c``.
+
+    None for other dims, and where no whole number does it.
+    """
+    if not isinstance(dim, SymExpr) or len(dim.free_vars()) != 1:
+        return None
+    terms = terms_of(dim)
+    constant = terms.pop((), 0)
+    ((monomial, factor), *more) = terms.items()
+    if more or len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0].kind != "var":
+        return None
+    value, rest = divmod(size - constant, factor)
+    return None if rest or value < 0 else (monomial[0][0].text, value)
+
+
 def reduced(a: Dim, b: Dim) -> tuple[Dim, Dim]:
     """Two dims divided by the integer that divides all their coefficients."""
     if isinstance(a, Any) or isinstance(b, Any):

@@ -84,10 +84,11 @@ def _match(name: str, own: Shape, given: Sequence[int], values: dict[str, Dim]) 
             if dim != size:
                 raise _mismatch(name, own, given)
             continue
-        text = str(dim)
-        if dims.free_vars(dim) == {text} and values.setdefault(text, size) != size:
+        found = dims.solved(dim, size)
+        if found is not None and values.setdefault(*found) != found[1]:
             raise InputError(
-                f"the size {text!r} would be {values[text]} and {size}", where=f"input {name!r}"
+                f"the size {found[0]!r} would be {values[found[0]]} and {found[1]}",
+                where=f"input {name!r}",
             )
 
 

@@ -93,12 +93,13 @@ def _bound(value: Any, values: Mapping[str, Dim]) -> Any:
 def match_sizes(
     shape: Sequence[Dim], sizes: Sequence[int], values: MutableMapping[str, int]
 ) -> None:
-    """Adds to ``values`` the symbols that stand alone in ``shape``, from a tensor's real sizes.
+    """Adds to ``values`` the symbols that a tensor's real sizes tell: where ``shape`` has them
+    alone, or times a number and plus one.
 
     Raises InputError where a symbol would have two values.
     """
     for dim, size in zip(shape, sizes, strict=True):
-        if isinstance(dim, SymExpr):
-            name = str(dim)
-            if dim.free_vars() == {name} and values.setdefault(name, size) != size:
-                raise InputError(f"the size {name!r} would be {values[name]} and {size}")
+        found = dims.solved(dim, size)
+        if found is not None and values.setdefault(*found) != found[1]:
+            name = found[0]
+            raise InputError(f"the size {name!r} would be {values[name]} and {found[1]}")
