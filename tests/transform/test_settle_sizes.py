@@ -156,6 +156,7 @@ def test_every_dynamic_operator_becomes_static(
     ]  # fmt: skip
     for transform in (DynamicToStatic(), SettleSizes()):
         after = transform(before)
-        assert names(after)[-1] == name
+        # What is made of constants alone is a constant for DynamicToStatic.
+        assert names(after)[-1:] == ([name] if params or isinstance(transform, SettleSizes) else [])
         assert tuple(after["main"].body.checked_type.shape) == shape
         np.testing.assert_array_equal(evaluate(after, args), evaluate(before, args))

@@ -61,7 +61,7 @@ def _compute(attrs: Any, ins: tuple[te.Tensor, ...], out_type: Any) -> te.Tensor
 
 def _value(args: InferArgs, out: Type, reference: Reference | None) -> Value:
     """Dims survive casts among wide integers and through floats; anything else needs numbers."""
-    value = args.value(0)
+    value = args.followed(0)
     if value is None or not isinstance(out, TensorType):
         return None
     from_float = dtypes.is_float(args.tensor(0).dtype)

@@ -102,7 +102,13 @@ class InferArgs:
         return tuple(one for one in kind.fields if isinstance(one, TensorType))
 
     def value(self, index: int) -> np.ndarray[Any, Any] | None:
-        """Known value of tensor argument ``index`` as an object array, or None."""
+        """Known value of integer tensor argument ``index`` as an object array, or None."""
+        kind = self.types[index] if index < len(self.types) else None
+        floats = isinstance(kind, TensorType) and kind.dtype.startswith("float")
+        return None if floats else self.followed(index)
+
+    def followed(self, index: int) -> np.ndarray[Any, Any] | None:
+        """As ``value``, also of a tiny float tensor, whose elements may be ``Ratio``s."""
         value = self.values[index] if index < len(self.values) else None
         return None if value is None else as_objects(value)
 

@@ -192,8 +192,11 @@ def shaped_by(infer: Infer) -> Reference:
     """A reference giving the first input the shape that ``infer`` derives from all inputs."""
 
     def reference(attrs: Any, inputs: tuple[Array, ...], out_type: Any) -> Array:
-        types = tuple(TensorType(x.shape, out_type.dtype) for x in inputs)
-        found = infer(InferArgs("reshape", types, attrs, (None, *inputs[1:])))
+        data, *sizes = inputs
+        types = (
+            TensorType(data.shape, out_type.dtype), *(TensorType(x.shape, "int64") for x in sizes)
+        )  # fmt: skip
+        found = infer(InferArgs("reshape", types, attrs, (None, *sizes)))
         kind = found.type if isinstance(found, Inferred) else found
         assert isinstance(kind, TensorType)
         return inputs[0].reshape(static_sizes(kind.shape))

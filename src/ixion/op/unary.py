@@ -116,7 +116,7 @@ def _whole_values(rule: str) -> Symbolic:
     """Rounded floats, as far as shapes are followed; integers stay as they are."""
 
     def symbolic(args: InferArgs, out: Type, reference: Reference | None) -> Value:
-        value = args.value(0)
+        value = args.followed(0)
         if value is None or not dtypes.is_float(args.tensor(0).dtype):
             return value
         return whole(value, rule)
