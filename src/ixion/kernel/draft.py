@@ -40,9 +40,14 @@ class Cell:
 
 
 class Draft:
-    """Collects what a kernel consists of."""
+    """Collects what a kernel consists of.
 
-    def __init__(self) -> None:
+    With ``temps``, a list of sizes in bytes, private memory becomes temporaries: for a kernel of
+    one task, which then does not cost memory for every worker.
+    """
+
+    def __init__(self, temps: list[int] | None = None) -> None:
+        self.temps = temps
         self.params: list[Buffer] = []
         self.places: list[Place] = []
         self.locals: list[Buffer] = []
@@ -66,6 +71,9 @@ class Draft:
 
     def scratch(self, name: str, dtype: str, size: int) -> Buffer:
         """Private memory of ``size`` elements; undefined at the start of every task."""
+        if self.temps is not None:
+            self.temps.append(max(size, 1) * dtypes.itemsize(dtype))
+            return self.param(Place("temp", len(self.temps) - 1), dtype, name)
         buffer = Buffer(name, dtype, "scratch", size, offset=self.scratch_bytes)
         nbytes = max(size, 1) * dtypes.itemsize(dtype)
         self.scratch_bytes += -(-nbytes // _LINE) * _LINE

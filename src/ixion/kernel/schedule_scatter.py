@@ -63,7 +63,9 @@ class Scatter(DataSchedule):
             return True
         summed = self.mode() in ("add", "mul") and dtypes.is_float(self.kind)
         short = self.kind not in ("float32", "float64") or self.mode() == "mul"
-        return summed and (short or (self.kind == "float32" and self.repeats() > FEW))
+        # Where there is much data and few updates, hardly any place gets more than one.
+        many = self.repeats() > max(FEW, self.size // 8)
+        return summed and (short or (self.kind == "float32" and many))
 
     @property
     def held(self) -> str:

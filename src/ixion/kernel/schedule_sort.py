@@ -69,8 +69,9 @@ class SortSchedule(DataSchedule):
     """Tasks of a few thousand elements, each of whole rows."""
 
     def kernels(self, name: str) -> list[Placed]:
-        attrs, draft = attrs_of(self.call), Draft()
-        outer, self.n, inner = around(self.shape(0), attrs.axis)
+        outer, self.n, inner = around(self.shape(0), attrs_of(self.call).axis)
+        grain = max(1, GRAIN // max(self.n, 1))
+        draft = Draft(self.temps if outer * inner <= grain else None)
         self.kind = self.dtype(0)
         values, places = self._outputs(draft)
         source = draft.input(self.operand(0), carrier(self.kind))
@@ -80,7 +81,7 @@ class SortSchedule(DataSchedule):
         if wanted == 1 and self.n and self.rows.inner >= self.lanes(carrier(self.kind)):
             return [draft.kernel(name, *self._best_across(draft, outer))]
         order = self._ordering(draft, k if isinstance(wanted, Expr) else wrap(wanted))
-        task, tasks, body = runs(outer * inner, max(1, GRAIN // max(self.n, 1)), order)
+        task, tasks, body = runs(outer * inner, grain, order)
         if isinstance(wanted, Expr):
             report = If(compare("eq", task, 0), self._report(k))
             body = Let(k, wanted, seq(self._check(k), report, body))

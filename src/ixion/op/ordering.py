@@ -230,6 +230,12 @@ def _search_reference(attrs: SearchSortedAttrs, inputs: tuple[Array, ...], out_t
     return out
 
 
+def _search_scheduled(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
+    """Table and values have one dtype."""
+    kinds = {t.dtype for t in types if isinstance(t, TensorType)}
+    return len(kinds) == 1 and plain_tensors(attrs, types, out)
+
+
 def _search_samples(draw: Draw) -> Sample:
     lead = shape(draw, 0, 2)
     table = np.sort(array(draw, (*lead, draw.integer(1, 6)), "int32"), axis=-1)
@@ -247,6 +253,7 @@ define(
     reference=_search_reference,
     compare=Exact(),
     samples=_search_samples,
+    FScheduled=_search_scheduled,
     doc="Where values would go in sorted rows.",
 )
 

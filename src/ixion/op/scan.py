@@ -148,6 +148,7 @@ define(
         {"sorted": flag(draw), "return_counts": flag(draw)},
     ),
     num_outputs=lambda attrs: 5 if attrs.return_counts else 4,
+    FScheduled=numbered,
     FResultBound=_unique_bound,
     doc="Distinct values, where each first occurs, which one each element is, and how many.",
 )

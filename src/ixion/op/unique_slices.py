@@ -20,6 +20,7 @@ from ixion.op.define import InferArgs, OpPattern, define
 from ixion.op.order_key import order_keys
 from ixion.op.rounding import Array
 from ixion.op.sample import Draw, Sample, array, axis, choice, flag, shape
+from ixion.op.scheduled import numbered
 
 
 @register_attrs("ixion.attrs.UniqueSlicesAttrs")
@@ -103,6 +104,7 @@ define(
     compare=Exact(),
     samples=_samples,
     num_outputs=4,
+    FScheduled=numbered,
     FResultBound=lambda args: _shapes(args, None),
     doc="Distinct slices, where each first occurs, which one each slice is, and how often.",
 )
