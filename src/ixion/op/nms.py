@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ixion.base import dim as dims
+from ixion.base import dtype as dtypes
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Expr, TupleWrapper, const
 from ixion.ir.types import TensorType, TupleType, Type
@@ -16,6 +18,7 @@ from ixion.op.ordering import stable_order
 from ixion.op.overlap import suppressed
 from ixion.op.rounding import Array
 from ixion.op.sample import Draw, Sample, array, choice, flag
+from ixion.op.scheduled import numbered
 
 
 @register_attrs("relay.attrs.GetValidCountsAttrs")
@@ -41,10 +44,31 @@ class AllClassNonMaximumSuppressionAttrs(Attrs):
     output_format: str = attr("onnx", "form of the result", choices=("onnx", "tensorflow"))
 
 
-def _infer_all_class(args: InferArgs) -> Type:
+def check_boxes(args: InferArgs) -> None:
+    """Boxes (batch, n, 4) and scores (batch, classes, n) go together."""
     boxes, scores = args.tensor(0), args.tensor(1)
+    rule = "boxes are (batch, boxes, 4), scores (batch, classes, boxes)"
     if len(boxes.shape) != 3 or len(scores.shape) != 3:
-        args.fail("boxes are (batch, boxes, 4), scores (batch, classes, boxes)", found=scores)
+        args.fail(rule, found=scores)
+    pairs = zip(boxes.shape, (scores.shape[0], scores.shape[2], 4), strict=True)
+    if any(dims.same(a, b) is False for a, b in pairs):
+        args.fail(rule, found=boxes)
+
+
+def _check_columns(args: InferArgs, *columns: int) -> None:
+    """Data is (batch, boxes, columns), and has these columns."""
+    data = args.tensor(0)
+    if len(data.shape) != 3:
+        args.fail("data is (batch, boxes, columns)", found=data)
+    count = data.shape[2]
+    for column in columns:
+        if column < 0 or (isinstance(count, int) and column >= count):
+            args.fail("there is no such column", expected=f"0 to {count} - 1", found=column)
+
+
+def _infer_all_class(args: InferArgs) -> Type:
+    check_boxes(args)
+    scores = args.tensor(1)
     batch, classes, count = scores.shape
     rows = classes * count
     if args.attrs.output_format == "onnx":
@@ -60,6 +84,28 @@ def _infer_all_class(args: InferArgs) -> Type:
 def scalar(x: Array, default: float = -1.0) -> Any:
     """The number in an array of one element, ``default`` for none."""
     return x.ravel()[0] if x.size else default
+
+
+def limits_fit(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
+    """Boxes and scores are floats, and what limits them are numbers that compare exactly."""
+    kinds = [t.dtype for t in types if isinstance(t, TensorType)]
+    floats = all(dtypes.is_float(kind) for kind in kinds[:2])
+    limits = dtypes.is_integer(kinds[2]) and kinds[3:] == ["float32", "float32"]
+    return floats and limits and numbered(attrs, types, out)
+
+
+def _counts_scheduled(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
+    kinds = [t.dtype for t in types if isinstance(t, TensorType)]
+    floats = dtypes.is_float(kinds[0]) and kinds[1] == "float32"
+    return floats and numbered(attrs, types, out)
+
+
+def _nms_scheduled(attrs: Any, types: tuple[Type, ...], out: Type) -> bool:
+    kinds = [t.dtype for t in types if isinstance(t, TensorType)]
+    numbers = all(dtypes.is_integer(kind) for kind in kinds[1:4])
+    limits = all(dims.prod(t.shape) != 0 for t in types[3:5] if isinstance(t, TensorType))
+    floats = dtypes.is_float(kinds[0]) and kinds[4] == "float32"
+    return floats and numbers and limits and numbered(attrs, types, out)
 
 
 def best_first(scores: Array) -> Array:
@@ -136,6 +182,7 @@ define(
     reference=_all_class_reference,
     compare=Exact(),
     samples=_all_class_samples,
+    FScheduled=limits_fit,
     num_outputs=lambda attrs: 2 if attrs.output_format == "onnx" else 3,
     doc="Boxes that survive per batch and class, best first; rows after the count are 0.",
 )  # fmt: skip
@@ -143,8 +190,7 @@ define(
 
 def _infer_counts(args: InferArgs) -> Type:
     data = args.tensor(0)
-    if len(data.shape) != 3:
-        args.fail("data is (batch, boxes, columns)", found=data)
+    _check_columns(args, args.attrs.score_index, max(args.attrs.id_index, 0))
     counts = TensorType((data.shape[0],), "int32")
     return TupleType((counts, data, TensorType(data.shape[:2], "int32")))
 
@@ -181,15 +227,23 @@ define(
     reference=_counts_reference,
     compare=Exact(),
     samples=lambda draw: Sample((_detections(draw), np.array(0.3, np.float32))),
+    FScheduled=_counts_scheduled,
     num_outputs=3,
     doc="Rows above a score moved to the front, their number and where they were; the rest is -1.",
 )
 
 
 def _infer_nms(args: InferArgs) -> Type:
-    data = args.tensor(0)
-    if len(data.shape) != 3:
-        args.fail("data is (batch, boxes, columns)", found=data)
+    data, attrs = args.tensor(0), args.attrs
+    _check_columns(
+        args, attrs.score_index, max(attrs.id_index, 0), attrs.coord_start, attrs.coord_start + 3
+    )
+    wanted = (data.shape[:1], data.shape[:2])
+    for i, shape in enumerate(wanted, 1):
+        given = args.tensor(i).shape
+        fits = len(given) == len(shape)
+        if not fits or any(dims.same(a, b) is False for a, b in zip(given, shape, strict=True)):
+            args.fail(f"argument {i} does not go with the data", expected=shape, found=given)
     if not args.attrs.return_indices:
         return data
     batch, count = data.shape[:2]
@@ -281,6 +335,7 @@ define(
     reference=_nms_reference,
     compare=Exact(),
     samples=_nms_samples,
+    FScheduled=_nms_scheduled,
     num_outputs=lambda attrs: 2 if attrs.return_indices else 1,
     doc="Boxes that overlap no better box of their class; the others become -1.",
 )

@@ -17,10 +17,11 @@ from ixion.op.bounds import Shapes
 from ixion.op.call import call
 from ixion.op.compare import Exact
 from ixion.op.define import InferArgs, OpPattern, define
-from ixion.op.nms import best_first, scalar
+from ixion.op.nms import best_first, check_boxes, limits_fit, scalar
 from ixion.op.overlap import Rule, suppressed
 from ixion.op.rounding import Array
 from ixion.op.sample import Draw, Sample, array, choice, flag
+from ixion.op.scheduled import numbered
 
 
 @register_attrs("ixion.attrs.SelectBoxesAttrs")
@@ -46,12 +47,7 @@ def greedy(rule: Rule, boxes: Array, order: Array, most: int, threshold: Any) ->
 
 
 def _infer_select(args: InferArgs) -> Type:
-    boxes, scores = args.tensor(0), args.tensor(1)
-    if len(boxes.shape) != 3 or len(scores.shape) != 3:
-        args.fail("boxes are (batch, boxes, 4), scores (batch, classes, boxes)", found=scores)
-    pairs = ((boxes.shape[0], scores.shape[0]), (boxes.shape[1], scores.shape[2]))
-    if dims.same(boxes.shape[2], 4) is False or any(dims.same(a, b) is False for a, b in pairs):
-        args.fail("boxes are (batch, boxes, 4), scores (batch, classes, boxes)", found=boxes)
+    check_boxes(args)
     return TensorType((dims.Any(), 3), "int64")
 
 
@@ -105,6 +101,7 @@ define(
     reference=_select_reference,
     compare=Exact(),
     samples=_select_samples,
+    FScheduled=limits_fit,
     FResultBound=_select_bound,
     doc="Rows (batch, class, box) of the boxes that survive, best first within a class.",
 )  # fmt: skip
@@ -116,6 +113,8 @@ def _infer_keep(args: InferArgs) -> Type:
         args.fail("boxes are (boxes, 4), scores (boxes)", found=boxes)
     if dims.same(boxes.shape[0], scores.shape[0]) is False:
         args.fail("one score per box", expected=boxes.shape[0], found=scores)
+    if dims.same(boxes.shape[1], 4) is False:
+        args.fail("a box has four numbers", found=boxes)
     return TensorType((dims.Any(),), "int64")
 
 
@@ -143,6 +142,7 @@ define(
     reference=_keep_reference,
     compare=Exact(),
     samples=_keep_samples,
+    FScheduled=numbered,
     FResultBound=lambda args: ((args.tensor(0).shape[0],),),
     doc="Positions of the boxes that survive, best first, as torchvision.ops.nms gives them.",
 )

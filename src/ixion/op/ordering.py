@@ -213,6 +213,8 @@ define(
 
 def _infer_search(args: InferArgs) -> Type:
     table, values = args.tensor(0), args.tensor(1)
+    if not table.shape:
+        args.fail("the table has at least one axis", found=table)
     if len(table.shape) != 1 and table.shape[:-1] != values.shape[:-1]:
         args.fail("leading axes agree unless the table is a vector", expected=table, found=values)
     return TensorType(values.shape, args.attrs.dtype)
