@@ -10,7 +10,6 @@ from ixion.kernel.draft import Placed
 from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.schedule import Lowered, Schedule, layout_pack
 from ixion.op.typed import dtype_of, shape_of
-from ixion.te.tensor import Extent
 
 
 class DataSchedule(Schedule):
@@ -24,8 +23,9 @@ class DataSchedule(Schedule):
 
     def lower(self, name: str, inputs: Sequence[Layout], out: Layout) -> Lowered:
         packs = {i: layout_pack(PLAIN) for i, known in enumerate(self.group.constant) if known}
-        self.temps: list[Extent] = []
-        return Lowered(self.kernels(name), packs, self.temps)
+        self.temps: list[int] = []
+        kernels = self.kernels(name)
+        return Lowered(kernels, packs, list(self.temps))
 
     def kernels(self, name: str) -> list[Placed]:
         """The kernels in order; temporaries are added to ``self.temps`` in bytes."""
