@@ -97,6 +97,36 @@ def test_nothing_joined_with_something() -> None:
         np.testing.assert_allclose(model(a, b), np.concatenate([np.exp(a), b]), rtol=1e-5)
 
 
+def test_looks_at_nothing_stay_in_memory() -> None:
+    """Lanes of a concatenation are read at the last element, which for none is before the first."""
+    x, y = tensor("x", n, 4), tensor("y", m, 4)
+    both = op.strided_slice(op.concatenate(Tuple((x, y)), 0), [0], [7], [1])
+    model = compiled([x, y], op.sum(both, [0]), threads=1)
+    for sizes in ((2, 3), (0, 3), (0, 0), (3, 0)):
+        a, b = random(sizes[0], 4), random(sizes[1], 4, seed=1)
+        np.testing.assert_allclose(model(a, b), np.concatenate([a, b]).sum(0), rtol=1e-5)
+        program = model.native.program_for((a.shape, b.shape))
+        places = [s.offset for step in program.steps for s in step.slots if s.kind == "arena"]
+        if 0 in sizes:
+            assert min(places) >= 16
+            assert max(places) + 16 <= program.arena_size
+
+
+def test_a_size_that_seems_to_be_fixed_once_there_is_something() -> None:
+    """Of at least 4 elements 4 are taken; of 3 only 3, and no byte behind them is written."""
+    x, y = tensor("x", 3), tensor("y", n)
+    part = op.strided_slice(op.concatenate(Tuple((x, y)), 0), [0], [4], [1])
+    model = compiled([x, y], op.nn.relu(part))
+    room = np.full(16, 7, np.float32)
+    for size in (2, 0):
+        a, b = random(3), random(size, seed=1)
+        want = np.maximum(np.concatenate([a, b])[:4], 0)
+        room[:] = 7
+        model.native.run_flat([a, b], [room[4 : 4 + len(want)]])
+        np.testing.assert_array_equal(room[4 : 4 + len(want)], want)
+        assert (room[4 + len(want) :] == 7).all()
+
+
 def test_sums_of_nothing() -> None:
     x = tensor("x", n, 4)
     np.testing.assert_array_equal(compiled([x], op.sum(x, [0]))(random(0, 4)), np.zeros(4))

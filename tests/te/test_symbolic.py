@@ -88,7 +88,8 @@ def test_bounds_that_hold_for_every_size() -> None:
 
     assert proved(S - 1 - s)
     assert proved(B * S - 1 - (b * S + s))
-    assert proved(S - (S + 1) // 2)
+    assert proved(S + 1 - (S + 1) // 2)
     assert proved(maximum(S - 2, 0))
+    assert not proved(S - 1)  # there may be nothing
     assert not proved(S - 2)
     assert not proved(s - 1)

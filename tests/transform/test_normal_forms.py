@@ -162,6 +162,21 @@ def test_graph_form_shares_values(check):
     )
 
 
+def test_graph_form_opens_lets_inside_lets(check):
+    check(
+        ToGraphNormalForm(),
+        """def @main(%x: float32) {
+             let %a = (let %b = exp(%x); add(%b, %b));
+             multiply(%a, %a)
+           }""",
+        """def @main(%x: float32) {
+             %0 = exp(%x);
+             %1 = add(%0, %0);
+             multiply(%1, %1)
+           }""",
+    )
+
+
 def test_graph_form_keeps_recursive_functions(module):
     mod = module(
         """def @main(%x: float32) {

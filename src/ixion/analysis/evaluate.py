@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from ixion.ir import (
 from ixion.ir.op import get_attr_map
 from ixion.ir.sizes import bound_attrs, bound_type, match_sizes, type_symbols
 from ixion.ir.trampoline import run
+from ixion.runtime.values import Closure, ConstructorValue, RefValue
 
 __all__ = ["Closure", "ConstructorValue", "RefValue", "call_op", "evaluate"]
 
@@ -55,29 +55,6 @@ Array = np.ndarray[Any, Any]
 Step = Generator[Any, Any, Any]
 _REFERENCE = get_attr_map("FReference")
 _CONTROL = get_attr_map("FControl")
-
-
-@dataclass(eq=False)
-class RefValue:
-    """A mutable cell."""
-
-    value: Any
-
-
-@dataclass(frozen=True, eq=False)
-class ConstructorValue:
-    """A value of an algebraic data type."""
-
-    constructor: Constructor
-    fields: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Closure:
-    """A function with the activation it was made in."""
-
-    func: Function
-    frame: _Frame
 
 
 class _Frame:

@@ -52,6 +52,7 @@ define("compile_jobs", int, None, "processes that compile kernels; None: as many
 define("spin_us", int, 50, "microseconds a worker spins for work before it sleeps")
 define("shape_cache", int, 16, "compiled shapes kept for a model with symbolic inputs")
 define("plan_cache", int, 64, "combinations of sizes whose plans a model keeps")
+define("call_depth", int, 1_000_000, "calls a program with control flow may nest")
 define("progress", bool, True, "show a progress bar on long work in a terminal")
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ixion.cli.arrays import Array
+    from ixion.driver import Executable
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ def run_model(
     stored = arrays.read_npz(expect) if expect is not None else None
     with screen.working(f"compiling {model.name}"):
         exe = settings.compile(model)
+    _check_tensors(exe)
     names = [operand.name for operand in exe.outputs]
     feeds = arrays.pick_inputs(given, [operand.name for operand in exe.inputs], names)
     feeds = {o.name: arrays.typed(feeds[o.name], o.dtype) for o in exe.inputs}
@@ -64,6 +66,20 @@ def run_model(
     if out is not None:
         arrays.write_npz(out, results)
     return reports
+
+
+def _check_tensors(exe: Executable) -> None:
+    """Arrays are all that a file of arrays holds. Raises InputError for other inputs or outputs."""
+    from ixion.base.errors import InputError
+    from ixion.runtime.value_kind import ValueSpec
+
+    for operand in (*exe.inputs, *exe.outputs):
+        if isinstance(operand, ValueSpec):
+            raise InputError(
+                f"'{operand.name}' is no array, so an .npz file cannot hold it",
+                found=operand.dtype,
+                hint="call the model from Python: ixion.compile(model)",
+            )
 
 
 def _checked(

@@ -25,7 +25,8 @@ from ixion.driver.executable import (
     ShapeFreeExecutable,
 )
 from ixion.op.typed import dtype_of
-from ixion.runtime.program import Program, TensorSpec
+from ixion.runtime.machine_file import AnyProgram
+from ixion.runtime.program import TensorSpec
 
 if TYPE_CHECKING:
     from ixion.ir import Function, IRModule
@@ -172,6 +173,9 @@ def _from_module(
     module = InferType()(module)
     if shapes:
         module = _bound(module, shapes)
+    module, machine = _with_control(module, options, key)
+    if machine is not None:
+        return machine
     carried: list[Carried] = []
     if options.executor == "compiled" and any_symbols(module):
         module = _named(module)
@@ -202,6 +206,47 @@ def _from_module(
     if options.verify and not is_open and not carried:
         _check_code(exe, function, module)
     return exe
+
+
+def _with_control(
+    module: IRModule, options: _Options, key: str | None
+) -> tuple[IRModule, Executable | None]:
+    """The module, simplified where that makes it plain, or the executable of one that is not."""
+    from ixion.vm.prepare import is_plain, simplified
+
+    if is_plain(module):
+        return module, None
+    from ixion.driver.machine import ReferenceMachine, compile_machine
+
+    if options.executor == "reference":
+        return module, ReferenceMachine(module)
+    module = simplified(module, options.opt_level)
+    if is_plain(module):
+        return module, None
+    if options.states:
+        raise ConfigError("a program with control flow that no kernel does has no states")
+    machine = compile_machine(module, _function_compiler(options), options.target.key())
+    if key is not None:
+        from ixion.driver import model_cache
+
+        model_cache.keep(key, machine.machine_program)
+    return module, machine
+
+
+def _function_compiler(options: _Options) -> Callable[[Function], Executable]:
+    """Compiles a function of tensors: a segment of a program with control flow.
+
+    Only segments of known sizes are verified: values are made up for them.
+    """
+    from ixion.ir import IRModule, is_dynamic
+
+    def compiled(function: Function) -> Executable:
+        kinds = [param.type_annotation for param in function.params]
+        verify = options.verify and not any(k is None or is_dynamic(k) for k in kinds)
+        own = _Options(options.target, options.opt_level, options.threads, "compiled", verify)
+        return _from_module(IRModule.from_expr(function), own, None, None)
+
+    return compiled
 
 
 def _check_code(exe: Executable, function: Function, module: IRModule) -> None:
@@ -372,13 +417,19 @@ def _is_static(shape: Sequence[object]) -> bool:
     return all(isinstance(d, int) for d in shape)
 
 
-def _bind(program: Program | Outline, options: _Options) -> Executable:
+def _bind(program: AnyProgram, options: _Options) -> Executable:
     from ixion.driver.build import install_native
     from ixion.driver.hosts import resolve_host
     from ixion.runtime.executable import Executable as Native
+    from ixion.runtime.machine_program import MachineProgram
     from ixion.runtime.open_executable import OpenExecutable
     from ixion.runtime.outline import Outline
 
+    if isinstance(program, MachineProgram):
+        from ixion.driver.machine import machine_executable
+
+        bind = lambda segment: _bind(segment, options)  # noqa: E731
+        return machine_executable(program, bind, _function_compiler(options))
     install_native()
     if isinstance(program, Outline):
         return OpenCompiledExecutable(OpenExecutable(program, options.threads, resolve_host))

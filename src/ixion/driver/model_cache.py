@@ -12,8 +12,7 @@ from ixion.base import config
 from ixion.base.target import Target
 from ixion.driver.build import versions
 from ixion.runtime.cache import ObjectCache, ProgramCache, key_of
-from ixion.runtime.outline import Outline
-from ixion.runtime.program import Program
+from ixion.runtime.machine_file import AnyProgram
 
 SETTLED = 3_000_000_000  # nanoseconds after which a file's times are trusted
 
@@ -95,11 +94,11 @@ def _user_ops() -> str:
     return repr([(n, o.get_attr("FTVMCompute") is not None, o.get_attr("TNames")) for n, o in own])
 
 
-def find(key: str | None) -> Program | Outline | None:
+def find(key: str | None) -> AnyProgram | None:
     """The compiled model of that key, if it is there and sound."""
     return ProgramCache().get(key) if key is not None and config.get("cache") else None
 
 
-def keep(key: str | None, program: Program | Outline) -> None:
+def keep(key: str | None, program: AnyProgram) -> None:
     if key is not None and config.get("cache"):
         ProgramCache().put(key, program)

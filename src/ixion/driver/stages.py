@@ -6,15 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ixion.base.errors import ConfigError, did_you_mean
+from ixion.base.errors import CodegenError, ConfigError, did_you_mean
 from ixion.base.target import Target
 from ixion.driver import pipeline
 from ixion.kernel.sizes import TYPICAL
+from ixion.op.extent import NoLoopsError
 
 if TYPE_CHECKING:
     from ixion.ir import IRModule
     from ixion.lower.assemble import Assembled
     from ixion.runtime.outline import Outline
+    from ixion.vm.compile import Compiled
 
 STAGES = ("ir", "kernels", "plan", "loops", "llvm", "asm")
 
@@ -39,6 +41,10 @@ def stages(
     module = _loaded(model)
     if stage == "ir" and after is None:
         return module.astext(show_meta_data=False)
+    if stage != "ir":
+        parts = _segments(module, opt_level)
+        if parts is not None:
+            return _of_segments(parts, chosen, opt_level, stage)
     module = _after(module, chosen, opt_level, after)
     if stage in ("ir", "kernels"):
         return module.astext(show_meta_data=False)
@@ -51,6 +57,39 @@ def _loaded(model: Any) -> IRModule:
     if isinstance(model, (str, Path)):
         return load(model)
     return model  # type: ignore[no-any-return]
+
+
+def _segments(module: IRModule, opt_level: int) -> Compiled | None:
+    """The machine program of a module with control flow; None for a plain one."""
+    from ixion.transform.infer_type import InferType
+    from ixion.vm.compile import compile_module
+    from ixion.vm.prepare import is_plain, simplified
+
+    module = InferType()(module)
+    if is_plain(module):
+        return None
+    module = simplified(module, opt_level)
+    return None if is_plain(module) else compile_module(module)
+
+
+def _of_segments(parts: Compiled, target: Target, opt_level: int, stage: str) -> str:
+    """A stage of every segment; the plan begins with the instructions around them."""
+    from ixion.ir import IRModule
+    from ixion.runtime.machine_text import machine_text
+
+    texts = [machine_text(parts.program)] if stage == "plan" else []
+    for number, function in enumerate(parts.functions):
+        text = f"# segment {number}: {parts.program.segments[number].name}\n"
+        try:
+            module = _after(IRModule.from_expr(function), target, opt_level, None)
+            if stage == "kernels":
+                text += module.astext(show_meta_data=False)
+            else:
+                text += _MAKERS[stage](_assembled(module, target), target)
+        except (CodegenError, NoLoopsError) as error:
+            text += f"# no compiled form, run by its reference: {error.message}\n"
+        texts.append(text)
+    return "\n".join(texts)
 
 
 def _after(module: IRModule, target: Target, opt_level: int, after: str | None) -> IRModule:

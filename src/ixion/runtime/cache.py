@@ -17,9 +17,8 @@ from pathlib import Path
 from ixion.base import config
 from ixion.base.errors import CacheError
 from ixion.runtime.atomic_file import replacing
-from ixion.runtime.outline import Outline
-from ixion.runtime.program import Program
-from ixion.runtime.program_file import load_program, save_program
+from ixion.runtime.machine_file import AnyProgram, load_any, save_any
+from ixion.runtime.machine_program import MachineProgram
 
 _DIGEST_SIZE = 32
 #: Share of the limit that is kept when entries have to go.
@@ -80,22 +79,20 @@ class ProgramCache:
     def __init__(self, folder: Path | None = None) -> None:
         self._files = _Files(folder, "programs")
 
-    def get(self, key: str, verify: bool = False) -> Program | Outline | None:
-        """The program or outline, or None. `verify` checks its constants too."""
+    def get(self, key: str, verify: bool = False) -> AnyProgram | None:
+        """The program of whatever kind, or None. `verify` checks its constants too."""
         path = self._files.find(key)
         if path is None:
             return None
         try:
-            return load_program(path, verify)
+            return load_any(path, verify)
         except CacheError:
             self._files.drop(path)
             return None
 
-    def put(self, key: str, program: Program | Outline) -> None:
-        """Store a program or outline; a folder that cannot be written is ignored."""
-        size = sum(array.nbytes for array in program.constants)
-        size += sum(len(image) for image in program.objects)
-        self._files.put(key, size, lambda path: save_program(program, path))
+    def put(self, key: str, program: AnyProgram) -> None:
+        """Store a program; a folder that cannot be written is ignored."""
+        self._files.put(key, _size(program), lambda path: save_any(program, path))
 
 
 def load_object(key: str) -> bytes | None:
@@ -108,12 +105,12 @@ def save_object(key: str, image: bytes) -> None:
     _OBJECTS.put(key, image)
 
 
-def load_model(key: str, verify: bool = False) -> Program | Outline | None:
+def load_model(key: str, verify: bool = False) -> AnyProgram | None:
     """A compiled model from the user's cache, or None."""
     return _MODELS.get(key, verify)
 
 
-def save_model(key: str, program: Program | Outline) -> None:
+def save_model(key: str, program: AnyProgram) -> None:
     """Store a compiled model in the user's cache."""
     _MODELS.put(key, program)
 
@@ -177,6 +174,15 @@ class _Files:
                 return
             self.drop(path)
             total -= size
+
+
+def _size(program: AnyProgram) -> int:
+    """About how many bytes a program takes on disk."""
+    if isinstance(program, MachineProgram):
+        constants = sum(array.nbytes for array in program.arrays)
+        return constants + sum(_size(s.program) for s in program.segments if s.program is not None)
+    size = sum(array.nbytes for array in program.constants)
+    return size + sum(len(image) for image in program.objects)
 
 
 def _write_image(path: Path, image: bytes) -> None:

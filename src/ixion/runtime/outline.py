@@ -27,6 +27,7 @@ from ixion.runtime.program import (
     Step,
     StepKind,
     TensorSpec,
+    aligned,
     is_settled,
     settled,
 )
@@ -195,7 +196,8 @@ class _Builder:
     def program(self) -> tuple[Program, list[Room]]:
         outline = self.outline
         rooms = self._rooms()
-        size = plan(rooms) + self._slack(rooms)
+        size = plan(rooms)
+        size += self._slack(rooms)
         kept = [i for i, step in enumerate(outline.steps) if self._runs(step)]
         moved = _positions(kept, len(outline.steps))
         touches = [self._touch(outline.steps[i], rooms) for i in kept]
@@ -226,14 +228,20 @@ class _Builder:
         return rooms
 
     def _slack(self, rooms: Sequence[Room]) -> int:
-        """Bytes after the arena for looks at tensors that have no elements."""
+        """Bytes around the arena for looks at tensors that have no elements.
+
+        The last of none is the one before the first, so they go both ways.
+        """
         real = [self.value(spec.nbytes) for spec in self.outline.rooms]
         if all(real):
             return 0
+        slack = aligned(max(r.nbytes for r in rooms)) + 4096
         for room, size in zip(rooms, real, strict=True):
             if size == 0 and room.kind == "input":
-                room.kind, room.offset = "arena", 0
-        return max(r.nbytes for r in rooms) + 4096
+                room.kind, room.offset = "arena", slack
+            elif room.kind == "arena" and room.parent is None:
+                room.offset = max(room.offset, 0) + slack
+        return 2 * slack
 
     def _runs(self, step: OutlineStep) -> bool:
         if step.kind == "call" and self.value(step.tasks) == 0:

@@ -162,7 +162,8 @@ class Planner:
             at[i] += at[parent]
         memory = self._memory(roomy[self.nbytes])
         kept = self._kept(values)
-        base, offsets = self._places(values, memory, at)
+        slack = self._slack(values, roomy)
+        base, offsets = self._places(values, memory, at, slack)
         tasks, costs = values[self.tasks], self._costs(values)
         barriers = self._needed(kept, roomy[self.nbytes], offsets)
         words, shared = self._table(kept, tasks, costs, barriers)
@@ -174,7 +175,7 @@ class Planner:
         slot_offset[inside] = offsets[rooms]
         return Plan(
             words, tuple(kept.tolist()), slot_base, slot_offset, self.windows,
-            memory.size + self._slack(values, roomy),
+            memory.size + 2 * slack,
             int(values[self.scratch][kept].max(initial=0)),
             tuple(tuple(values[s].tolist()) for s in self._specs),
             tuple(tuple(values[s].tolist()) for s in self._results),
@@ -186,18 +187,23 @@ class Planner:
         )  # fmt: skip
 
     def _slack(self, values: Ints, roomy: Ints) -> int:
-        """Bytes after the arena for looks at tensors that have no elements."""
+        """Bytes around the arena for looks at tensors that have no elements.
+
+        The last of none is the one before the first, so they go both ways.
+        """
         if values[self.nbytes].all():
             return 0
-        return int(roomy[self.nbytes].max(initial=0)) + SLACK
+        return aligned(int(roomy[self.nbytes].max(initial=0))) + SLACK
 
-    def _places(self, values: Ints, memory: _Memory, at: Ints) -> tuple[Ints, Ints]:
+    def _places(
+        self, values: Ints, memory: _Memory, at: Ints, slack: int
+    ) -> tuple[Ints, Ints]:
         """Base and offset of every room; inputs without elements lie in the arena."""
         base = self.base
-        offsets = np.where(base == _ARENA, memory.offsets[self.root], 0) + at
+        offsets = np.where(base == _ARENA, memory.offsets[self.root] + slack, 0) + at
         nothing = self.is_input & (values[self.nbytes][self.root] == 0)
         if nothing.any():
-            base, offsets = np.where(nothing, _ARENA, base), np.where(nothing, 0, offsets)
+            base, offsets = np.where(nothing, _ARENA, base), np.where(nothing, slack, offsets)
         return base, offsets
 
     def _memory(self, nbytes: Ints) -> _Memory:

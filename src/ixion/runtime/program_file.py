@@ -47,30 +47,54 @@ Array = npt.NDArray[Any]
 _MAGIC = b"IXPROG\x00\x01"
 _PREFIX = struct.Struct("<8sQQ32s")
 # What reading a header raises when it does not say what it should.
-_MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 def save_program(program: Program | Outline, path: str | Path) -> None:
     """Write a program or outline; the file appears whole or not at all. Raises CacheError."""
     path = Path(path)
-    offset, places = 0, []
-    for array in program.constants:
-        places.append(offset)
-        offset += aligned(array.nbytes)
-    header = {**_described(program, places, offset), **_encode(program)}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    start = aligned(_PREFIX.size + len(text))
-    size = start + sum(aligned(len(image)) for image in program.objects) + offset
-    prefix = _PREFIX.pack(_MAGIC, len(text), size, hashlib.sha256(text).digest())
     try:
         with replacing(path) as file:
-            _write(file, prefix + text)
-            for image in program.objects:
-                _write(file, image)
-            for array in program.constants:
-                _write(file, _raw(array))
+            write_program(program, file)
     except OSError as error:
         raise CacheError(f"cannot write program: {error}", where=str(path)) from error
+
+
+def write_program(program: Program | Outline, file: BinaryIO) -> None:
+    """Write the bytes of a program's file."""
+    rows, block, digest = constant_rows(program.constants)
+    sections = {
+        "objects": [[len(o), hashlib.sha256(o).hexdigest()] for o in program.objects],
+        "constants": rows,
+        "constants_size": block,
+        "constants_hash": digest,
+    }
+    size = block + sum(aligned(len(image)) for image in program.objects)
+    file.write(header_bytes(_MAGIC, {**sections, **_encode(program)}, size))
+    for image in program.objects:
+        _write(file, image)
+    for array in program.constants:
+        _write(file, raw_bytes(array))
+
+
+def header_bytes(magic: bytes, header: dict[str, Any], rest: int) -> bytes:
+    """A file's beginning up to its first section; `rest`: bytes of all sections."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    start = _PREFIX.size + len(text)
+    prefix = _PREFIX.pack(magic, len(text), aligned(start) + rest, hashlib.sha256(text).digest())
+    return prefix + text + bytes(-start % ALIGNMENT)
+
+
+def constant_rows(arrays: Sequence[Array]) -> tuple[list[list[Any]], int, str]:
+    """Dtype, shape and place of each array in one block, the block's size, and the hash."""
+    digest = hashlib.sha256()
+    rows: list[list[Any]] = []
+    offset = 0
+    for array in arrays:
+        rows.append(_describe(array, offset))
+        digest.update(raw_bytes(array))
+        offset += aligned(array.nbytes)
+    return rows, offset, digest.hexdigest()
 
 
 def load_program(path: str | Path, verify: bool = False) -> Program | Outline:
@@ -82,8 +106,8 @@ def load_program(path: str | Path, verify: bool = False) -> Program | Outline:
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return _decode(data, verify)
-    except (IxionError, OSError, *_MALFORMED) as error:
+        return read_program(memoryview(data), verify)
+    except (IxionError, OSError, *MALFORMED) as error:
         message = error.message if isinstance(error, IxionError) else f"{error!r}"
         raise CacheError(f"not a usable program file: {message}", where=str(path)) from error
 
@@ -93,23 +117,9 @@ def _write(file: BinaryIO, data: bytes | memoryview) -> None:
     file.write(bytes(-len(data) % ALIGNMENT))
 
 
-def _raw(array: Array) -> memoryview:
+def raw_bytes(array: Array) -> memoryview:
+    """An array's elements, row by row."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _described(
-    program: Program | Outline, places: Sequence[int], block_size: int
-) -> dict[str, Any]:
-    """The sections of the file."""
-    digest = hashlib.sha256()
-    for array in program.constants:
-        digest.update(_raw(array))
-    return {
-        "objects": [[len(o), hashlib.sha256(o).hexdigest()] for o in program.objects],
-        "constants": [_describe(a, o) for a, o in zip(program.constants, places, strict=True)],
-        "constants_size": block_size,
-        "constants_hash": digest.hexdigest(),
-    }
 
 
 def _encode(program: Program | Outline) -> dict[str, Any]:
@@ -158,41 +168,52 @@ def _describe(array: Array, offset: int) -> list[Any]:
     return [dtypes.from_numpy(array.dtype), list(array.shape), offset]
 
 
-def _decode(data: mmap.mmap, verify: bool) -> Program | Outline:
-    header, offset = _header(data)
-    view = memoryview(data)
+def read_program(view: memoryview, verify: bool) -> Program | Outline:
+    """The program or outline in the bytes of a file, its constants views of them.
+
+    Raises IxionError, and what `MALFORMED` lists, for bytes that are none.
+    """
+    header, offset = read_header(view, _MAGIC)
     objects = []
     for size, digest in header["objects"]:
-        image = _section(view, offset, size)
+        image = section(view, offset, size)
         _verify(digest, image, "machine code")
         objects.append(bytes(image))
         offset += aligned(size)
-    block = _section(view, offset, header["constants_size"])
-    constants = [_constant(block, *row) for row in header["constants"]]
-    if verify:
-        _verify(header["constants_hash"], *(_raw(array) for array in constants), "constants")
+    block = section(view, offset, header["constants_size"])
+    digest = header["constants_hash"] if verify else None
+    constants = read_constants(block, header["constants"], digest)
     if "outline" in header:
         return decode_outline(header["outline"], objects, constants)
     return _program(header, objects, constants)
 
 
-def _header(data: mmap.mmap) -> tuple[dict[str, Any], int]:
+def read_constants(block: memoryview, rows: Sequence[Any], digest: str | None) -> list[Array]:
+    """Arrays in a block; with `digest` their bytes are verified."""
+    constants = [_constant(block, *row) for row in rows]
+    if digest is not None:
+        _verify(digest, *(raw_bytes(array) for array in constants), "constants")
+    return constants
+
+
+def read_header(data: memoryview, wanted: bytes) -> tuple[dict[str, Any], int]:
     """The header and where the first section begins."""
     if len(data) < _PREFIX.size:
         raise CacheError("truncated")
     magic, length, size, digest = _PREFIX.unpack(data[: _PREFIX.size])
-    if magic != _MAGIC:
+    if magic != wanted:
         raise CacheError("not a program file of this version")
     if size != len(data) or length > size - _PREFIX.size:
         raise CacheError("truncated", expected=size, found=len(data))
-    text = data[_PREFIX.size : _PREFIX.size + length]
+    text = bytes(data[_PREFIX.size : _PREFIX.size + length])
     if hashlib.sha256(text).digest() != digest:
         raise CacheError("altered header")
     header = json.loads(text)
     return header, aligned(_PREFIX.size + length)
 
 
-def _section(view: memoryview, offset: int, size: int) -> memoryview:
+def section(view: memoryview, offset: int, size: int) -> memoryview:
+    """Part of a file; CacheError where it does not lie in it."""
     if not 0 <= offset <= offset + size <= len(view):
         raise CacheError("section outside the file")
     return view[offset : offset + size]
@@ -209,7 +230,7 @@ def _verify(digest: str, *parts: Any) -> None:
 
 def _constant(block: memoryview, dtype: str, shape: list[int], offset: int) -> Array:
     size = prod(shape) * dtypes.itemsize(dtype)
-    part = _section(block, offset, size)
+    part = section(block, offset, size)
     if size == 0:
         return np.zeros(shape, dtypes.to_numpy(dtype))
     return np.ndarray(tuple(shape), dtypes.to_numpy(dtype), buffer=part)

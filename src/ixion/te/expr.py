@@ -138,7 +138,7 @@ class Var(Expr):
 
 
 class Size(Var):
-    """An extent known at run time only, at least 1 wherever a loop over it has a round.
+    """An extent known at run time only, 0 or more: it may be one of several in a longer loop.
 
     Made by ``size``, so that one name is one object.
     """

@@ -377,7 +377,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Range:
 
 
 def _known_bounds(var: Var, ranges: Ranges) -> Range:
-    lo, hi = ranges.get(var, (1, None) if isinstance(var, Size) else (None, None))
+    lo, hi = ranges.get(var, (0, None) if isinstance(var, Size) else (None, None))
     return lo, hi if isinstance(hi, int) else None
 
 

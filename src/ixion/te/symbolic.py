@@ -2,9 +2,9 @@
 
 An index is a polynomial over loop variables and sizes.  To show that it is never negative, each
 loop variable is put at the end of its range that makes the polynomial smallest, where the sign of
-its coefficient is known; what is left is a polynomial over sizes, which are at least 1: written in
-``size - 1`` it is certainly not negative when none of its coefficients is.  Quotients, minima and
-maxima are replaced by what bounds them from the right side.
+its coefficient is known; what is left is a polynomial over sizes, which are not negative, and
+neither is it when none of its coefficients is.  Quotients, minima and maxima are replaced by what
+bounds them from the right side.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _worst_end(var: Var, slope: Linear, ranges: Ranges, depth: int) -> Linear | 
 
 
 def _all_positive(form: Linear, ranges: Ranges) -> bool:
-    """Whether no coefficient is negative once sizes are counted from 1."""
+    """Whether no coefficient is negative once everything is counted from its least value."""
     shifted = Linear(form.const, {})
     for e, c in form.terms.values():
         part = Linear(c, {})

@@ -34,7 +34,7 @@ class ToGraphNormalForm(FunctionPass):
 
         def inline(old: Expr, new: Expr) -> Expr:
             if isinstance(old, Let):
-                return done[old.body]
+                new = done[old.body]
             # The body of a let is visited after its value: its variable's uses will find this.
             for var in bound.get(old, ()):
                 done[var] = Let(var, new, var) if var in recursive else new

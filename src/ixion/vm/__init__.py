@@ -1,0 +1,1 @@
+"""Programs with control flow become machine programs: functions of instructions over segments."""
