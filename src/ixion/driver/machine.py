@@ -184,6 +184,7 @@ def resolve(host: HostOp) -> Run:
     refuses is refused here too. RegistryError for an operator that is not registered.
     """
     import ixion.op  # noqa: F401 - registers the built-in operators
+    from ixion.driver.bounded_host import Bounded
     from ixion.ir import Op
     from ixion.ir.json import load_json
 
@@ -208,7 +209,8 @@ def resolve(host: HostOp) -> Run:
     from ixion.base.dtype import to_numpy
 
     dtypes = [to_numpy(kind.dtype) for kind in host.outputs]
-    return run
+    bounded = op.get_attr("FResultBound") is not None and all(n < 0 for n in host.groups)
+    return Bounded(host.op, attrs, run) if bounded else run
 
 
 def _read_only(array: Array) -> Array:

@@ -19,12 +19,32 @@ KINDS = ("debug", "vm", "graph", "aot")
 def runner(kind: str, module: IRModule, entry: str) -> Run:
     """What computes function ``entry`` of a typed module from values of Ixion.
 
-    ``graph`` and ``aot`` compile, and take programs of static tensors alone; ``debug`` and ``vm``
-    take every program and evaluate it by the operators' references.
+    ``graph`` and ``aot`` compile, and take programs of static tensors alone; ``vm`` compiles every
+    program; ``debug`` evaluates it by the operators' references.
     """
     if kind in ("graph", "aot"):
         return _compiled(module, entry)
+    if kind == "vm":
+        return _machine(module, entry)
     return lambda args: analysis.evaluate(module[entry], args, module)
+
+
+def _machine(module: IRModule, entry: str) -> Run:
+    """Any program: segments compiled, control flow and what data sizes around them."""
+    from ixion.driver.compilation import compile as compile_model
+    from ixion.driver.machine import MachineExecutable
+
+    alone = module.clone()
+    alone["main"] = module[entry]
+    model = compile_model(alone)
+    if isinstance(model, MachineExecutable):
+        return lambda args: model.call(*args)
+    kind = module[entry].body.checked_type
+
+    def run(args: Sequence[Any]) -> Any:
+        return _packed(kind, iter(model.run_flat(list(_flat(args)))))
+
+    return run
 
 
 def _compiled(module: IRModule, entry: str) -> Run:
