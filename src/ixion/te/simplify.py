@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from ixion.te.expr import (
     INDEX,
@@ -279,8 +280,58 @@ def divided(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear:
     )
     if inside:
         return whole if op == "floordiv" else rest
-    found = _atom(fold_index(op, rest.expr(), b.expr()))
+    found = _divided_by_size_coarsely(op, rest, b, ranges)
+    if found is None:
+        found = _atom(fold_index(op, rest.expr(), b.expr()))
     return whole.plus(found) if op == "floordiv" else found
+
+
+def _divided_by_size_coarsely(op: str, a: Linear, b: Linear, ranges: Ranges) -> Linear | None:
+    """As ``_divided_coarsely``, for a divisor ``c * sizes`` and a ``g`` that has sizes in it."""
+    from ixion.te.symbolic import never_negative, quotient
+
+    if b.const or len(b.terms) != 1:
+        return None
+    for g in _common_parts(a, b):
+        x, fine = quotient(a, g)
+        inside = x.terms and never_negative(fine, ranges)
+        below = g.plus(Linear(-1, {})).plus(fine.scaled(-1))
+        if not inside or not never_negative(below, ranges):
+            continue
+        (divisor, _) = quotient(b, g)
+        if op == "floordiv":
+            return _quotient_of(x, divisor, ranges)
+        return multiplied(_rest_of(x, divisor, ranges), g).plus(fine)
+    return None
+
+
+def _common_parts(a: Linear, b: Linear) -> list[Linear]:
+    """What a term of ``a`` and all of ``b`` (one term) can be divided by, sizes among it."""
+    ((of_b, times),) = b.terms.values()
+    found: dict[object, Linear] = {}
+    for e, c in a.terms.values():
+        left = Counter(atom_key(f) for f in factors_of(e))
+        part = Linear(gcd(c, times), {})
+        for f in factors_of(of_b):
+            if left[atom_key(f)] > 0:
+                left[atom_key(f)] -= 1
+                part = multiplied(part, _atom(f))
+        if part.terms and len(part.terms) == 1:
+            key, (_, factor) = next(iter(part.terms.items()))
+            found.setdefault((key, factor), part)
+    return sorted(found.values(), key=lambda g: -max(c for _, c in g.terms.values()))
+
+
+def _quotient_of(a: Linear, b: Linear, ranges: Ranges) -> Linear:
+    if not b.terms:
+        return _divide("floordiv", a, b.const, ranges)
+    return divided("floordiv", a, b, ranges)
+
+
+def _rest_of(a: Linear, b: Linear, ranges: Ranges) -> Linear:
+    if not b.terms:
+        return _divide("floormod", a, b.const, ranges)
+    return divided("floormod", a, b, ranges)
 
 
 def _divide(op: str, a: Linear, d: int, ranges: Ranges) -> Linear:

@@ -128,12 +128,23 @@ def _proved_by_bounds(form: Linear, ranges: Ranges, depth: int) -> bool:
             others = factors[:position] + factors[position + 1 :]
             if not isinstance(f, Binary) or any(_below_zero(o, ranges) for o in others):
                 continue
+            if c == -1 and not others and f.op == "floordiv" and not _below_one(f.b, ranges):
+                # ``rest >= a // b`` in whole numbers is ``(rest + 1) * b > a``.
+                whole = multiplied(rest.plus(Linear(1, {})), linear(f.b, {}))
+                apart = whole.plus(linear(f.a, {}).scaled(-1)).plus(Linear(-1, {}))
+                if _proved(apart, ranges, depth - 1):
+                    return True
             around = _term(others, c)
             for scale, smaller in _bounds_of_atom(f, c > 0):
                 lower = rest.scaled(scale).plus(multiplied(around, smaller))
                 if _proved(lower, ranges, depth - 1):
                     return True
     return False
+
+
+def _below_one(expr: Expr, ranges: Ranges) -> bool:
+    lo, _ = bounds(expr, ranges)
+    return lo is None or lo < 1
 
 
 def _below_zero(expr: Expr, ranges: Ranges) -> bool:
@@ -146,6 +157,8 @@ def _bounds_of_atom(atom: Binary, from_below: bool) -> Iterable[tuple[int, Linea
     if atom.op == "floordiv" and isinstance(atom.b, Const) and atom.b.value > 0:
         d = int(atom.b.value)
         yield d, linear(atom.a, {}).plus(Linear(1 - d if from_below else 0, {}))
+    if atom.op == "floormod" and not from_below:
+        yield 1, linear(atom.b, {}).plus(Linear(-1, {}))
     if atom.op == ("max" if from_below else "min"):
         yield 1, linear(atom.a, {})
         yield 1, linear(atom.b, {})
