@@ -21,6 +21,7 @@ n, m = SymVar("n"), SymVar("m")
         ("broadcast", [(3, 3), (1, 3), (3, 1), (1, 1), (0, 0)], [(3, 4), (0, 1), (0, 3)]),
         ("expand", [(3, 3), (1, 3), (1, 0)], [(3, 1), (2, 3)]),
         ("at most", [(3, 3), (0, 3)], [(4, 3)]),
+        ("differ", [(3, 1), (0, 1)], [(1, 1)]),
     ],
 )
 def test_kinds(kind: str, good: list[tuple[int, int]], bad: list[tuple[int, int]]) -> None:
@@ -48,3 +49,5 @@ def test_one_relation_is_one_guard_wherever_it_comes_from() -> None:
     assert first != Guard("equal", n, m, "a", "add", certain=False)
     assert len({first, Guard("equal", n, m, "c"), Guard("at most", n, m, "c")}) == 2
     assert copy.deepcopy(first) == first
+    assert Guard.of(first.plain()) == first
+    assert str(Guard.of(first.plain()).span) == "one"

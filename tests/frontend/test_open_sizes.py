@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from ixion.analysis.evaluate import evaluate
 from ixion.base import dim as dims
 from ixion.base.errors import InputError
+from ixion.driver.binding import bind_inputs
 from ixion.frontend.onnx.importer import import_model
 from ixion.frontend.onnx.model import parse_model
 from ixion.ir import Call, Function, IRModule, Op, TensorType, TupleType, parse
@@ -320,6 +321,41 @@ def test_windows_over_an_open_image() -> None:
     }
     check(nodes, {"x": ("n", 2, "h", "w_")}, fixed,
           {"n": 1, "h": 6, "w_": 8}, {"n": 3, "h": 7, "w_": 5})  # fmt: skip
+
+
+@pytest.mark.parametrize("auto", ["SAME_UPPER", "SAME_LOWER"])
+def test_automatic_padding_of_an_open_image(auto: str) -> None:
+    nodes = [
+        node("Conv", "x w", "a", strides=[2, 2], auto_pad=auto),
+        # The oracle pools wrongly with SAME_LOWER.
+        node("MaxPool", "x", "b", kernel_shape=[3, 2], strides=[2, 3], auto_pad="SAME_UPPER"),
+        node("Conv", "x w", "c", auto_pad=auto),
+    ]
+    fixed = {"w": RNG.standard_normal((4, 2, 3, 3)).astype(FLOAT)}
+    check(nodes, {"x": (1, 2, "h", "w_")}, fixed, {"h": 6, "w_": 8}, {"h": 7, "w_": 5})
+
+
+def test_batches_that_broadcast_only_at_run_time() -> None:
+    nodes = [node("MatMul", "x y", "a"), node("Add", "x z", "b")]
+    inputs = {"x": ("n", 3, 4), "y": ("m", 4, 2), "z": ("m", 1, 4)}
+    check(nodes, inputs, {}, {"n": 2, "m": 2}, {"n": 1, "m": 3}, {"n": 3, "m": 1})
+
+
+def test_what_an_import_assumes_is_a_guard() -> None:
+    nodes = [node("Squeeze", "x", "a"), node("Split", "x sizes", "b c", axis=0)]
+    made = model(nodes, {"x": ("n", 1, "m")}, {"sizes": ints(2, 3)})
+    module = imported(made)
+    # The sizes of the parts say what n is; m must not be 1, or the squeeze would drop it too.
+    assert [tuple(map(str, p.checked_type.shape)) for p in module["main"].params] == [
+        ("5", "1", "m")
+    ]
+    (guard,) = guards_of(module)
+    assert (guard.kind, str(guard.left), guard.right, guard.op) == ("differ", "m", 1, "squeeze")
+    assert "Squeeze_a" in str(guard.span)
+    assert guards_of(parse(module.astext()))[0] == guard
+    assert bind_inputs(module, {"x": (5, 1, 4)})["main"].body.checked_type
+    with pytest.raises(InputError, match="m = 1"):
+        bind_inputs(module, {"x": (5, 1, 1)})
 
 
 def test_indices_into_open_axes() -> None:

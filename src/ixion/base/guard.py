@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim, SymExpr
@@ -22,6 +23,7 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
     "broadcast": _joins,
     "expand": lambda left, right: left in (1, right),
     "at most": lambda left, right: left <= right,
+    "differ": lambda left, right: left != right,
 }
 
 
@@ -30,9 +32,9 @@ class Guard:
     """A relation between two sizes that holds for some symbol values only.
 
     ``kind``: ``equal``; ``broadcast``, equal or one of them 1 (and then the other not 0);
-    ``expand``, equal or ``left`` 1; ``at most``, ``left <= right``. ``what`` is the rule that needs
-    it, ``op`` the operator, ``span`` its place in the model. What only some runs reach, in a branch
-    or a function, is not ``certain`` to matter.
+    ``expand``, equal or ``left`` 1; ``at most``, ``left <= right``; ``differ``, not equal. ``what``
+    is the rule that needs it, ``op`` the operator, ``span`` its place in the model. What only some
+    runs reach, in a branch or a function, is not ``certain`` to matter.
     """
 
     kind: str
@@ -71,12 +73,24 @@ class Guard:
         if not self.holds(values):
             raise self.failure(values)
 
+    def plain(self) -> tuple[object, ...]:
+        """It as a tuple of texts and dims, for a module's attributes; see ``of``."""
+        place = "" if self.span is None else str(self.span)
+        return (self.kind, self.left, self.right, self.what, self.op, place, self.certain)
+
+    @classmethod
+    def of(cls, plain: tuple[Any, ...]) -> Guard:
+        """What ``plain`` was made of; its span is the place alone."""
+        kind, left, right, what, op, place, certain = plain
+        return cls(kind, left, right, what, op, Span(place) if place else None, bool(certain))
+
     def __str__(self) -> str:
         return f"{self.left} {_WORDS[self.kind]} {self.right} ({self.op}: {self.what})"
 
 
 _WORDS = {
-    "equal": "=", "broadcast": "broadcasts with", "expand": "expands to", "at most": "<="
+    "equal": "=", "broadcast": "broadcasts with", "expand": "expands to", "at most": "<=",
+    "differ": "is not",
 }  # fmt: skip
 
 

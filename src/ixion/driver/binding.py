@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from ixion.base import dim as dims
-from ixion.base.dim import Any, SymExpr, SymVar
+from ixion.base.dim import Any, SymVar
 from ixion.base.errors import InputError, did_you_mean
 from ixion.base.guard import Guard
 from ixion.ir import Call, Expr, IRModule, TensorType, Var, bind, rewrite
 from ixion.ir.sizes import attrs_symbols, bound_attrs, bound_type, match_sizes
 from ixion.op.typed import tensor_type
-from ixion.transform.guards import guards_of
+from ixion.transform.guards import ASSUMED, fixed_sizes, guards_of
 from ixion.transform.infer_type import InferType
 
 
@@ -45,26 +44,9 @@ def bind_fixed_sizes(module: IRModule) -> IRModule:
     Exporters leave sizes open that the program then compares with numbers (a batch that a reshape
     fixes): such a size never varies.
     """
-    while values := _fixed(guards_of(module)):
+    while values := fixed_sizes(guards_of(module)):
         module = bind_symbols(module, values)
     return module
-
-
-def _fixed(guards: Iterable[Guard]) -> dict[str, int]:
-    """Symbols of which a guard leaves one value."""
-    values: dict[str, int] = {}
-    for guard in guards:
-        apart = dims.add(guard.left, dims.multiply(-1, guard.right))
-        names = dims.free_vars(apart)
-        if guard.kind != "equal" or len(names) != 1 or not isinstance(apart, SymExpr):
-            continue
-        (name,) = names
-        at = [dims.evaluate(apart, {name: v}) for v in (0, 1, 2)]
-        slope = at[1] - at[0]
-        straight = at[2] - at[1] == slope and str(apart).count("//") == 0
-        if straight and slope and at[0] % slope == 0 and -at[0] // slope > 0:
-            values[name] = -at[0] // slope
-    return values
 
 
 def _with_params(
@@ -79,7 +61,8 @@ def _with_params(
     mapping = {a: b for a, b in zip(function.params, fresh, strict=True) if a is not b}
     if not mapping:
         return module
-    return _with_main(module, fresh, _with_sizes(bind(function.body, mapping), values))
+    body = _with_sizes(bind(function.body, mapping), values)
+    return _with_main(_checked(module, values), fresh, body)
 
 
 def _bound(param: Var, values: Mapping[str, int]) -> Var:
@@ -129,6 +112,18 @@ def _sizes(old: Sequence[Var], new: Sequence[Var]) -> dict[str, int]:
             ]  # fmt: skip
             match_sizes([a for a, _ in known], [int(b) for _, b in known], values)
     return values
+
+
+def _checked(module: IRModule, values: Mapping[str, int]) -> IRModule:
+    """A copy whose assumptions about sizes are those that the values leave open; InputError for
+    one that they break.
+    """
+    assumed = [Guard.of(plain) for plain in module.get_attr(ASSUMED) or ()]
+    for guard in assumed:
+        if guard.certain and guard.symbols() <= set(values):
+            guard.check(values)
+    left = tuple(g.plain() for g in assumed if not g.symbols() <= set(values))
+    return module.with_attr(ASSUMED, left) if assumed else module.clone()
 
 
 def _with_sizes(body: Expr, values: Mapping[str, int]) -> Expr:

@@ -330,7 +330,7 @@ def build(
     from ixion.transform.verify import VerifyInstrument
 
     instruments = [VerifyInstrument()] if options.verify else []
-    guards = guards_of(module) if any_symbols(module) else []
+    guards = [g for g in guards_of(module) if g.certain] if any_symbols(module) else []
     for name, after in pipeline.run(
         module, pipeline.COMPILED, options.target, options.opt_level, instruments
     ):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ixion.base import dim as dims
 from ixion.base.dim import Dim, SymVar
 from ixion.base.errors import InputError, did_you_mean
+from ixion.frontend.emitter import Emitter
 from ixion.ir import IRModule
 from ixion.ir.sizes import type_symbols
-from ixion.transform.guards import fixed_sizes, guards_of
+from ixion.transform.guards import ASSUMED, fixed_sizes, guards_of
 
 Shape = tuple[Dim, ...]
 
@@ -55,6 +57,12 @@ def bind_sizes(
         if tuple(shape) != bound[name]:
             raise _mismatch(name, inputs[name], shape)
     return bound
+
+
+def assumed_sizes(emit: Emitter) -> dict[str, Any]:
+    """The module attribute that holds what an import took for granted of sizes, if it did."""
+    found = tuple(guard.plain() for guard in dict.fromkeys(emit.assumed))
+    return {ASSUMED: found} if found else {}
 
 
 def with_fixed_sizes(make: Callable[[Mapping[str, int]], IRModule]) -> IRModule:

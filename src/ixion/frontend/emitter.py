@@ -18,6 +18,7 @@ from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim, SymExpr
 from ixion.base.errors import IxionError, ModelFormatError
+from ixion.base.guard import Guard
 from ixion.base.span import Span
 from ixion.frontend.term import Array, Term, at_most, static
 from ixion.ir import Call, Expr, Op, TensorType, Tuple, TupleGetItem, TupleType, Type
@@ -41,6 +42,20 @@ class Emitter:
     def __init__(self) -> None:
         self.span: Span | None = None
         self.looks = 0  # bodies of loops that were made again
+        self.assumed: list[Guard] = []
+        # How many branches that may not be taken are being imported.
+        self.branches = 0
+
+    def assume(self, kind: str, a: Dim, b: Dim, what: str, op: str) -> None:
+        """Notes a relation of sizes that no operator's type relation asks for; see `Guard`.
+
+        ModelFormatError if it never holds.
+        """
+        guard = Guard(kind, a, b, what, op, self.span, not self.branches)
+        if isinstance(a, int) and isinstance(b, int) and not guard.holds({}):
+            raise ModelFormatError(what, expected=str(a), found=str(b))
+        if guard.symbols() and not (kind == "equal" and dims.same(a, b)):
+            self.assumed.append(guard)
 
     def constant(self, value: Any, dtype: str | None = None) -> Term:
         """A constant of an array or a (nested) number; a Python number needs its dtype."""

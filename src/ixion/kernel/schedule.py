@@ -124,6 +124,13 @@ def schedule_for(group: Group, target: Target) -> Schedule:
     return chosen(group, target)
 
 
+def serves_open_sizes(head: str) -> bool:
+    """Whether a schedule made for a head op takes sizes that are known at run time only."""
+    from ixion.kernel import all_schedules  # noqa: F401 - registers every schedule
+
+    return any(schedule.open_sizes for schedule in _SCHEDULES.get(head, ()))
+
+
 def block_size(target: Target) -> int:
     """Channels per block of a blocked layout: one vector, and at least 8."""
     return max(8, target.lanes("float32"))

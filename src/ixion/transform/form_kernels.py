@@ -33,7 +33,9 @@ from ixion.ir import (
     TupleType,
     Type,
     Var,
+    is_dynamic,
 )
+from ixion.kernel.schedule import serves_open_sizes
 from ixion.op.control import is_control
 from ixion.op.define import OpPattern
 from ixion.op.typed import attrs_of, dims_of, never_larger, op_attr, op_name, same_shape
@@ -81,6 +83,9 @@ def _scheduled(call: Call) -> bool:
     """Whether a schedule does the call of an op without compute."""
     can = op_attr(call, "FScheduled")
     if can is None:
+        return False
+    kinds = (*(a.checked_type for a in call.args), call.checked_type)
+    if any(is_dynamic(kind) for kind in kinds) and not serves_open_sizes(op_name(call)):
         return False
     return bool(can(call.attrs, tuple(a.checked_type for a in call.args), call.checked_type))
 

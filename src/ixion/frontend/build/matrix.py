@@ -16,6 +16,7 @@ from ixion.frontend.build.movement import (
 )
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.term import Term
+from ixion.op.broadcast import join_dims
 
 
 def dense(emit: Emitter, x: Term, weight: Term, bias: Term | None = None) -> Term:
@@ -57,7 +58,8 @@ def _broadcast(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
     rank = max(len(a), len(b))
     left: list[Dim] = [*[1] * (rank - len(a)), *a]
     right: list[Dim] = [*[1] * (rank - len(b)), *b]
-    return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
+    joined = (join_dims(x, y) for x, y in zip(left, right, strict=True))
+    return tuple(x if dim is None else dim for x, dim in zip(left, joined, strict=True))
 
 
 def matmul_transposed(emit: Emitter, a: Term, b: Term) -> Term:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -126,6 +126,18 @@ def squeeze(emit: Emitter, x: Term, axes: Sequence[int]) -> Term:
     return emit.call("squeeze", x, axis=tuple(sorted(axis % x.rank for axis in axes)))
 
 
+def single_axes(emit: Emitter, x: Term, axes: Iterable[int]) -> list[int]:
+    """Those of `axes` that have size 1; an open one is assumed to have another size."""
+    found = []
+    for axis in axes:
+        size = x.shape[axis]
+        if isinstance(size, int):
+            found += [axis] if size == 1 else []
+        else:
+            emit.assume("differ", size, 1, "an axis of size 1 would be dropped", "squeeze")
+    return found
+
+
 def slices(
     emit: Emitter,
     x: Term,
@@ -209,6 +221,8 @@ def split_at(emit: Emitter, x: Term, axis: int, sizes: Sequence[Dim]) -> tuple[T
         return (x,)
     cuts: Any = tuple(end for end in ends[:-1] if isinstance(end, int))
     if len(cuts) != len(sizes) - 1 or not isinstance(x.shape[axis], int):
+        what = "the parts of a split do not add up"
+        emit.assume("equal", x.shape[axis], ends[-1], what, "split")
         return tuple(narrow(emit, x, axis, a, b) for a, b in pairwise([0, *ends]))
     if len(set(sizes)) == 1:
         cuts = len(sizes)

@@ -49,20 +49,32 @@ class Window:
         return Window(self.kernel, self.strides, self.dilation, tuple(padding))
 
 
-def same_padding(sizes: Sequence[Dim], window: Window, lower: bool) -> tuple[int, ...]:
+def same_padding(sizes: Sequence[Dim], window: Window, lower: bool) -> tuple[Dim, ...]:
     """Padding after which ceil(size / stride) windows fit; the odd cell goes after (or `lower`)."""
-    befores, afters = [], []
+    befores: list[Dim] = []
+    afters: list[Dim] = []
     for axis, size in enumerate(sizes):
-        stride = window.strides[axis]
-        number = static(size) if stride > 1 else 0
-        if stride == 1:
-            total = window.reach(axis) - 1
-        else:
-            total = max(0, (-(-number // stride) - 1) * stride + window.reach(axis) - number)
-        small, large = total // 2, total - total // 2
+        stride, total = window.strides[axis], window.reach(axis) - 1
+        if stride > 1:
+            end = dims.add(dims.multiply(dims.ceil_div(size, stride), stride), total + 1 - stride)
+            total = dims.maximum(dims.add(end, dims.multiply(-1, size)), 0)  # type: ignore[assignment]
+        small = dims.floordiv(total, 2)
+        large = dims.add(total, dims.multiply(-1, small))
         befores.append(large if lower else small)
         afters.append(small if lower else large)
     return (*befores, *afters)
+
+
+def padded_same(
+    emit: Emitter, x: Term, window: Window, lower: bool, fill: float
+) -> tuple[Term, Window]:
+    """A window with `same_padding`; where that is symbolic, `x` grown by it and no padding."""
+    padding = same_padding(x.shape[2:], window, lower)
+    widths = [width for width in padding if isinstance(width, int)]
+    if len(widths) == len(padding):
+        return x, window.padded(widths)
+    pairs = [(padding[axis], padding[window.rank + axis]) for axis in range(window.rank)]
+    return pad(emit, x, [(0, 0), (0, 0), *pairs], value=fill), window.padded([0] * len(padding))
 
 
 def convolution(

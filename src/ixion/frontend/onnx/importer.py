@@ -11,7 +11,7 @@ import numpy as np
 from ixion import op
 from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
 from ixion.base.span import Span
-from ixion.frontend.binding import bind_sizes, symbol, with_fixed_sizes
+from ixion.frontend.binding import assumed_sizes, bind_sizes, symbol, with_fixed_sizes
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.onnx.convert import Site, converter, dtype_of
 from ixion.frontend.onnx.families import load_families
@@ -95,6 +95,7 @@ class _Importer:
         names = {
             "input_names": tuple(param.name_hint for param in params),
             "output_names": tuple(value.name for value in graph.outputs),
+            **assumed_sizes(self.emit),
         }
         return IRModule({"main": Function(params, body.expr, body.type)}, attrs=names)
 

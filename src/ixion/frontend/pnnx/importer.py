@@ -13,7 +13,7 @@ from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim, SymVar
 from ixion.base.errors import IxionError, ModelFormatError, RegistryError, UnsupportedOpError
 from ixion.base.span import Span
-from ixion.frontend.binding import bind_sizes, with_fixed_sizes
+from ixion.frontend.binding import assumed_sizes, bind_sizes, with_fixed_sizes
 from ixion.frontend.emitter import Emitter
 from ixion.frontend.order import in_order
 from ixion.frontend.pnnx.archive import Archive
@@ -104,6 +104,7 @@ class _Importer:
         names = {
             "input_names": tuple(param.name_hint for param in params),
             "output_names": tuple(name for name, _ in outputs),
+            **assumed_sizes(self.emit),
         }
         return IRModule({"main": Function(params, body.expr, body.type)}, attrs=names)
 

@@ -42,7 +42,9 @@ def if_(site: Site) -> Sequence[Term]:
     graphs = [_graph(site, name) for name in ("then_branch", "else_branch")]
     if condition.known and condition.array is not None:
         return site.inline(graphs[0 if condition.array.reshape(-1)[0] else 1])
+    site.emit.branches += 1
     sides = [site.inline(branch) for branch in graphs]
+    site.emit.branches -= 1
     if len(sides[0]) != len(sides[1]) or not sides[0]:
         raise ModelFormatError("the branches of an If have different outputs")
     if [term.type for term in sides[0]] != [term.type for term in sides[1]]:

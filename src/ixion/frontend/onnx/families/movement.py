@@ -40,7 +40,7 @@ def squeeze(site: Site) -> Term:
     x = site.input(0)
     axes = site.axes(1)
     if axes is None:
-        axes = [axis for axis, dim in enumerate(x.shape) if _is(dim, 1)]
+        axes = movement.single_axes(site.emit, x, range(x.rank))
     return movement.squeeze(site.emit, x, axes)
 
 

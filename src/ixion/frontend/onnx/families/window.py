@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from ixion.base import dim as dims
+from ixion.base import dtype as dtypes
 from ixion.base.errors import ModelFormatError
 from ixion.frontend.build.movement import reshape
 from ixion.frontend.build.window import (
@@ -12,6 +17,7 @@ from ixion.frontend.build.window import (
     convolution,
     max_pool,
     max_pool_with_indices,
+    padded_same,
     same_padding,
     sum_pool,
     transposed_convolution,
@@ -20,8 +26,8 @@ from ixion.frontend.onnx.convert import Site, converts
 from ixion.frontend.term import Term, static
 
 
-def window(site: Site, x: Term, kernel: Sequence[int]) -> Window:
-    """The node's window, its automatic padding worked out."""
+def window(site: Site, x: Term, kernel: Sequence[int], auto: str | None = None) -> Window:
+    """The node's window, its automatic padding (or that of `auto`) worked out."""
     rank = x.rank - 2
     kernel = tuple(int(size) for size in kernel)
     if len(kernel) != rank or rank < 1:
@@ -39,12 +45,22 @@ def window(site: Site, x: Term, kernel: Sequence[int]) -> Window:
         raise ModelFormatError("strides, dilations or pads of another rank than the input")
     if min(made.strides) < 1 or min(made.dilation) < 1 or min(kernel) < 1:
         raise ModelFormatError("a stride, dilation or kernel size below 1")
-    auto = site.attr("auto_pad", "NOTSET")
+    auto = site.attr("auto_pad", "NOTSET") if auto is None else auto
     if auto == "VALID":
         return made.padded([0] * 2 * rank)
     if auto.startswith("SAME") and site.node.op_type != "ConvTranspose":
-        return made.padded(same_padding(x.shape[2:], made, auto == "SAME_LOWER"))
+        padding = same_padding(x.shape[2:], made, auto == "SAME_LOWER")
+        return made.padded([static(width) for width in padding])
     return made
+
+
+def fitted(site: Site, x: Term, kernel: Sequence[int], fill: float) -> tuple[Term, Window]:
+    """As `window`, with automatic padding of open sizes made of cells that hold `fill`."""
+    auto = site.attr("auto_pad", "NOTSET")
+    if not auto.startswith("SAME") or dims.is_static(x.shape[2:]):
+        return x, window(site, x, kernel)
+    plain = window(site, x, kernel, "NOTSET")
+    return padded_same(site.emit, x, plain, auto == "SAME_LOWER", fill)
 
 
 def _kernel(site: Site, weight: Term) -> list[int]:
@@ -54,7 +70,7 @@ def _kernel(site: Site, weight: Term) -> list[int]:
 @converts("Conv")
 def conv(site: Site) -> Term:
     x, weight = site.input(0), site.input(1)
-    made = window(site, x, _kernel(site, weight))
+    x, made = fitted(site, x, _kernel(site, weight), 0.0)
     return convolution(site.emit, x, weight, site.optional(2), made, site.attr("group", 1))
 
 
@@ -76,9 +92,11 @@ def _fit_output(site: Site, x: Term, made: Window, extra: list[int]) -> tuple[Wi
         return made, extra
     befores, afters = [], []
     for axis in range(made.rank):
-        size, stride = static(x.shape[2 + axis]), made.strides[axis]
-        wanted = shape[len(shape) - made.rank + axis] if shape else size * stride
-        total = stride * (size - 1) + extra[axis] + made.reach(axis) - wanted
+        size, stride = x.shape[2 + axis], made.strides[axis]
+        cells = dims.multiply(size, stride)
+        wanted = shape[len(shape) - made.rank + axis] if shape else cells
+        more = extra[axis] + made.reach(axis) - stride
+        total = static(dims.add(dims.add(cells, more), dims.multiply(-1, wanted)))
         if total < 0:
             extra[axis] -= total
             total = 0
@@ -93,10 +111,12 @@ def _fit_output(site: Site, x: Term, made: Window, extra: list[int]) -> tuple[Wi
 @converts("MaxPool")
 def pool_max(site: Site) -> Term | list[Term]:
     x = site.input(0)
-    made = window(site, x, site.attr("kernel_shape"))
     ceil = bool(site.attr("ceil_mode", 0))
     if not site.wants(1):
-        return max_pool(site.emit, x, made, ceil)
+        lowest = -math.inf if dtypes.is_float(x.dtype) else float(np.iinfo(x.dtype).min)
+        grown, made = fitted(site, x, site.attr("kernel_shape"), lowest)
+        return max_pool(site.emit, grown, made, ceil)
+    made = window(site, x, site.attr("kernel_shape"))
     if site.attr("storage_order", 0):
         site.unsupported("with column-major indices")
     best, index = max_pool_with_indices(site.emit, x, made, ceil)

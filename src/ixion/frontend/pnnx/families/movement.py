@@ -80,7 +80,7 @@ def squeeze(site: Site) -> Term:
     x = site.x
     stated = site.arg("dim", None)
     chosen = range(x.rank) if stated is None else [a % x.rank for a in site.ints("dim")]
-    return movement.squeeze(site.emit, x, [axis for axis in chosen if _is(x.shape[axis], 1)])
+    return movement.squeeze(site.emit, x, movement.single_axes(site.emit, x, chosen))
 
 
 @converts("torch.unsqueeze")

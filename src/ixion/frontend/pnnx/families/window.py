@@ -81,7 +81,7 @@ def _padding(site: Site, x: Term, window: Window) -> Sequence[int]:
     if stated == "valid":
         return [0] * 2 * window.rank
     if stated == "same":
-        return same_padding(x.shape[2:], window, lower=False)
+        return [static(width) for width in same_padding(x.shape[2:], window, lower=False)]
     each = site.ints("padding", None, 0)
     if len(each) == 2 * window.rank:
         return each
