@@ -9,6 +9,7 @@ import numpy as np
 from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.base.dim import Dim
+from ixion.base.errors import KernelError
 from ixion.ir.attrs import Attrs, attr, register_attrs
 from ixion.ir.expr import Call, Expr, TupleWrapper
 from ixion.ir.types import TensorType, TupleType, Type
@@ -136,6 +137,8 @@ def _topk_reference(attrs: TopKAttrs, inputs: tuple[Array, ...], out_type: Any) 
     x = inputs[0]
     k: Any = attrs.k if len(inputs) == 1 else int(inputs[1].ravel()[0])
     k = 1 if k is None else int(k)
+    if k > x.shape[attrs.axis]:
+        raise KernelError(f"topk: k = {k} of an axis of {x.shape[attrs.axis]}", index=k)
     order = stable_order(x, attrs.axis, attrs.is_ascend)
     order = order.take(range(k if k > 0 else x.shape[attrs.axis]), axis=attrs.axis)
     values = np.take_along_axis(x, order, axis=attrs.axis)

@@ -261,6 +261,7 @@ def _infer_dyn(args: InferArgs) -> Type:
         found = _dyn_cuts(args, data.shape, [list(v) for v in (lists[0], lists[1], strides)])
         return TensorType([length for _, length, _ in found], data.dtype)
     count = args.tensor(1).shape
+    _check_lists(args, count)
     touched = range(len(data.shape))
     if args.attrs.axes is not None:
         touched = checked_axes(args, args.attrs.axes, len(data.shape))  # type: ignore[assignment]
@@ -269,6 +270,17 @@ def _infer_dyn(args: InferArgs) -> Type:
     return TensorType(
         [dims.Any() if i in touched else d for i, d in enumerate(data.shape)], data.dtype
     )
+
+
+def _check_lists(args: InferArgs, count: Sequence[Dim]) -> None:
+    """Begin and end have a number for every axis that is named, at most all of the data's."""
+    axes, rank = args.attrs.axes, len(args.tensor(0).shape)
+    if len(count) != 1 or dims.same(args.tensor(2).shape[0], count[0]) is False:
+        args.fail("begin and end are vectors of one length", found=args.tensor(2))
+    named = len(axes) if axes is not None else rank
+    size = count[0]
+    if isinstance(size, int) and (size > named or (axes is not None and size != named)):
+        args.fail("begin, end and axes must agree in length", expected=named, found=size)
 
 
 def _dyn_reference(attrs: StridedSliceAttrs, inputs: tuple[Array, ...], out_type: Any) -> Array:
