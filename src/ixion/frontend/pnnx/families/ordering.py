@@ -90,11 +90,9 @@ def _shaped(site: Site, inverse: Term) -> Term:
 
 @converts("torchvision.ops.nms", "torchvision::nms")
 def non_max_suppression(site: Site) -> Term:
-    if site.op.kind == "torchvision::nms":
-        boxes, scores, overlap = (site.items[name] for name in site.op.inputs)
-    else:
-        boxes = site.arg("boxes", site.x)
-        scores, overlap = site.arg("scores"), site.arg("iou_threshold")
+    given: list[Item] = [*site.positional, None, None, None]
+    names = ("boxes", "scores", "iou_threshold")
+    boxes, scores, overlap = (site.arg(n, d) for n, d in zip(names, given, strict=False))
     return site.call(
         "vision.keep_boxes", site.term(boxes), site.term(scores),
         iou_threshold=float(number(overlap, 0.5)),
