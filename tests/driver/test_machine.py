@@ -138,9 +138,9 @@ def test_segments_without_a_program_are_kept_as_ir(tmp_path: Path) -> None:
     from ixion.vm.compile import compile_module
     from ixion.vm.prepare import simplified
 
-    functions = compile_module(simplified(InferType()(module()), 3)).functions
+    modules = compile_module(simplified(InferType()(module()), 3)).modules
     for number, segment in enumerate(program.segments):
-        segment.program, segment.source = None, save_json(functions[number])
+        segment.program, segment.source = None, save_json(modules[number])
         segment.mode = "reference" if number % 2 else "specialise"
     save_machine(program, tmp_path / "model.ix")
     check(rebuilt(load_machine(tmp_path / "model.ix")))

@@ -200,14 +200,15 @@ def test_a_match_without_a_clause_that_fits(build):
 def test_closures_keep_what_they_saw(build):
     exe = build(
         """
-        def @main(%x: float32) -> (float32, float32) {
+        def @main(%x: float32, %l: List[int32]) -> (float32, float32, List[int32]) {
           let %adder = fn (%a: float32) { fn (%b: float32) { add(%a, %b) } };
           let %one = %adder(1f);
           let %ten = %adder(multiply(%x, 10f));
-          (%one(%ten(%x)), %ten(0f))
+          (%one(%ten(%x)), %ten(0f), %l)
         }"""
     )
-    assert [float(v) for v in exe(np.float32(2))] == [23, 20]
+    *values, _ = exe(np.float32(2), make_list(exe, []))
+    assert [float(v) for v in values] == [23, 20]
 
 
 def test_a_recursive_closure_over_variables(build):
@@ -215,10 +216,10 @@ def test_a_recursive_closure_over_variables(build):
         """
         def @main(%x: float32, %n: int32) -> float32 {
           let %step = add(%x, 1f);
-          let %go = fn (%i: int32, %y: float32) -> float32 {
-            if (equal(%i, 0)) { %y } else { %go(subtract(%i, 1), multiply(%y, %step)) }
+          let %go = fn (%i: int32) -> float32 {
+            if (equal(%i, 0)) { %x } else { multiply(%go(subtract(%i, 1)), %step) }
           };
-          %go(%n, %x)
+          %go(%n)
         }"""
     )
     assert float(exe(np.float32(2), number(3))) == 2 * 3**3

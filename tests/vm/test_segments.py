@@ -7,6 +7,7 @@ import pytest
 
 from ixion.base.errors import InputError, KernelError
 from ixion.runtime.value_kind import TensorKind
+from ixion.runtime.values import ConstructorValue
 
 
 def number(value):
@@ -22,18 +23,28 @@ def code(exe, name):
     return [one.name for one in functions[name].code]
 
 
+# A function that kernels cannot do.
 CALLED = """
-def @other(%x: Tensor[(4), float32], %c: bool) -> Tensor[(4), float32] {
-  if (%c) { %x } else { exp(%x) }
+def @other(%x: Tensor[(4), float32], %l: List[int32]) -> Tensor[(4), float32] {
+  match (%l) { Nil => %x, Cons(_, %t) => @other(exp(%x), %t) }
 }
 """
+
+
+def counted(exe, count):
+    """A list of so many elements."""
+    constructors = {c.name_hint: c for c in exe.machine_program.constructors}
+    made = ConstructorValue(constructors["Nil"])
+    for _ in range(count):
+        made = ConstructorValue(constructors["Cons"], (number(0), made))
+    return made
 
 
 def test_operators_in_a_row_are_one_segment(build):
     exe = build(
         CALLED
         + """
-        def @main(%x: Tensor[(4), float32], %c: bool) -> Tensor[(4), float32] {
+        def @main(%x: Tensor[(4), float32], %c: List[int32]) -> Tensor[(4), float32] {
           let %a = negative(%x);
           let %b = add(%a, %x);
           let %d = (%a, %b);
@@ -46,7 +57,7 @@ def test_operators_in_a_row_are_one_segment(build):
     assert code(exe, "@main") == ["segment", "call", "segment", "return"]
     assert names(exe)[0] == "negative+add+concatenate+split+1 more"
     x = np.array([1, 2, 3, 4], "float32")
-    np.testing.assert_array_equal(exe(x, np.bool_(True)), (-x) * 0 + -x)
+    np.testing.assert_array_equal(exe(x, counted(exe, 0)), (-x) * 0 + -x)
 
 
 def test_what_is_only_needed_after_a_call_runs_after_it(build):
@@ -54,7 +65,7 @@ def test_what_is_only_needed_after_a_call_runs_after_it(build):
     exe = build(
         CALLED
         + """
-        def @main(%x: Tensor[(4), float32], %c: bool) -> Tensor[(4), float32] {
+        def @main(%x: Tensor[(4), float32], %c: List[int32]) -> Tensor[(4), float32] {
           let %a = exp(%x);
           let %b = @other(%x, %c);
           add(%a, %b)
@@ -68,7 +79,7 @@ def test_a_segment_that_has_to_be_there_takes_along_what_can_join(build):
     exe = build(
         CALLED
         + """
-        def @main(%x: Tensor[(4), float32], %c: bool)
+        def @main(%x: Tensor[(4), float32], %c: List[int32])
             -> (Tensor[(4), float32], Tensor[(4), float32]) {
           let %a = exp(%x);
           let %b = log(%x);
@@ -101,12 +112,12 @@ def test_small_functions_of_tensors_go_inline(build):
           subtract(%z, %h)
         }
         def @twice(%x: float32) -> float32 { let %y = %x; add(%y, %y) }
-        def @main(%x: float32, %h: float32, %n: int32) -> float32 {
-          if (equal(%n, 0)) { %h } else { @main(%x, @cell(%x, @cell(%x, %h)), subtract(%n, 1)) }
+        def @main(%x: float32, %h: float32, %n: List[int32]) -> float32 {
+          match (%n) { Nil => %h, Cons(_, %t) => @main(%x, @cell(%x, @cell(%x, %h)), %t) }
         }"""
     )
     assert [f.name for f in exe.machine_program.functions] == ["@main"]
-    assert code(exe, "@main") == ["segment", "if", "return", "segment", "tailcall"]
+    assert code(exe, "@main") == ["switch", "return", "field", "segment", "tailcall", "fail"]
 
     def cell(x, h):
         return 2 * np.tanh(x + h) - h
@@ -114,7 +125,8 @@ def test_small_functions_of_tensors_go_inline(build):
     want = np.float64(0.25)
     for _ in range(6):
         want = cell(0.5, want)
-    np.testing.assert_allclose(exe(np.float32(0.5), np.float32(0.25), number(3)), want, rtol=1e-5)
+    found = exe(np.float32(0.5), np.float32(0.25), counted(exe, 3))
+    np.testing.assert_allclose(found, want, rtol=1e-5)
 
 
 def test_a_program_that_becomes_plain_is_no_machine_program():
@@ -139,10 +151,10 @@ def test_open_sizes_have_the_names_their_types_say(build):
     """``relu`` keeps a size, concatenation adds: the segment after the call knows it still."""
     exe = build(
         """
-        def @id(%x: Tensor[(?, 2), float32], %c: bool) -> Tensor[(?, 2), float32] {
-          if (%c) { %x } else { exp(%x) }
+        def @id(%x: Tensor[(?, 2), float32], %l: List[int32]) -> Tensor[(?, 2), float32] {
+          match (%l) { Nil => %x, Cons(_, %t) => @id(exp(%x), %t) }
         }
-        def @main(%x: Tensor[(?, 2), float32], %c: bool) -> Tensor[(?, 2), float32] {
+        def @main(%x: Tensor[(?, 2), float32], %c: List[int32]) -> Tensor[(?, 2), float32] {
           let %a = nn.relu(%x);
           let %b = concatenate((%a, %x), axis=0);
           let %d = @id(%b, %c);
@@ -159,7 +171,7 @@ def test_open_sizes_have_the_names_their_types_say(build):
     a = np.maximum(x, 0)
     b = np.concatenate([a, x])
     want = np.concatenate([a, x, b, a, b])
-    np.testing.assert_array_equal(exe(x, np.bool_(True)), want)
+    np.testing.assert_array_equal(exe(x, counted(exe, 0)), want)
 
 
 def test_a_size_computed_as_a_tensor_is_computed_again_where_it_is_needed(build):
@@ -224,13 +236,24 @@ def test_named_sizes_of_parameters_agree(build):
     import ixion
     from ixion import op
     from ixion.base.dim import SymVar
-    from ixion.ir import Function, If, IRModule, TensorType, Tuple, Var
+    from ixion.ir import (
+        Function,
+        If,
+        IRModule,
+        RefCreate,
+        RefRead,
+        TensorType,
+        Tuple,
+        TupleGetItem,
+        Var,
+    )
 
     n = SymVar("n")
     a, b = Var("a", TensorType((n, 2))), Var("b", TensorType((n,)))
     flag = Var("flag", TensorType((), "bool"))
     body = If(flag, Tuple([a, b]), Tuple([op.call("negative", a), op.call("exp", b)]))
-    exe = ixion.compile(IRModule.from_expr(Function([a, b, flag], body)), threads=1)
+    result = TupleGetItem(RefRead(RefCreate(body)), 0), TupleGetItem(RefRead(RefCreate(body)), 1)
+    exe = ixion.compile(IRModule.from_expr(Function([a, b, flag], Tuple(result))), threads=1)
     assert exe.inputs[0].shape == ("n", 2)
     x, y = np.ones((3, 2), "float32"), np.zeros(3, "float32")
     first, second = exe(x, y, np.bool_(False))
@@ -244,16 +267,16 @@ def test_named_sizes_of_parameters_agree(build):
 def test_a_fault_in_a_segment_names_function_and_operator(build):
     exe = build(
         """
-        def @main(%x: Tensor[(5), float32], %i: int32, %n: int32) -> float32 {
-          if (equal(%n, 0)) { take(%x, %i, mode="fast") } else { @main(%x, %i, subtract(%n, 1)) }
+        def @main(%x: Tensor[(5), float32], %i: int32, %l: List[int32]) -> float32 {
+          match (%l) { Nil => take(%x, %i, mode="fast"), Cons(_, %t) => @main(%x, %i, %t) }
         }"""
     )
     x = np.arange(5, dtype="float32")
-    assert float(exe(x, number(4), number(3))) == 4
+    assert float(exe(x, number(4), counted(exe, 3))) == 4
     with pytest.raises(KernelError, match="out of range") as caught:
-        exe(x, number(5), number(3))
+        exe(x, number(5), counted(exe, 3))
     assert "@main: take" in str(caught.value)
-    assert float(exe(x, number(1), number(0))) == 1
+    assert float(exe(x, number(1), counted(exe, 0))) == 1
 
 
 def test_segments_that_do_not_fit_say_so(build):

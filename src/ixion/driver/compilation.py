@@ -169,6 +169,7 @@ def _from_module(
     key: str | None = None,
 ) -> Executable:
     from ixion.transform.infer_type import InferType
+    from ixion.transform.outline_control import has_control
 
     module = InferType()(module)
     if shapes:
@@ -195,8 +196,10 @@ def _from_module(
             outline = build(module, options, consume=consume, carried=carried)
             program = outline if is_open or carried else outline.program({})
     except CodegenError:
-        if not is_open or carried:
+        if carried or not (is_open or has_control(module)):
             raise
+        if has_control(module):
+            return _machine(module, options, key)
         return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
     if key is not None:
         from ixion.driver import model_cache
@@ -211,40 +214,63 @@ def _from_module(
 def _with_control(
     module: IRModule, options: _Options, key: str | None
 ) -> tuple[IRModule, Executable | None]:
-    """The module, simplified where that makes it plain, or the executable of one that is not."""
-    from ixion.vm.prepare import is_plain, simplified
+    """The module, simplified where that makes it plain, or the executable of one that is not.
+
+    Control flow that becomes steps of the program altogether is plain too.
+    """
+    from ixion.vm.prepare import is_plain
 
     if is_plain(module):
         return module, None
-    from ixion.driver.machine import ReferenceMachine, compile_machine
-
     if options.executor == "reference":
+        from ixion.driver.machine import ReferenceMachine
+
         return module, ReferenceMachine(module)
-    module = simplified(module, options.opt_level)
+    module, plain = simplest(module, options.opt_level)
+    return module, None if plain else _machine(module, options, key)
+
+
+def simplest(module: IRModule, opt_level: int) -> tuple[IRModule, bool]:
+    """A typed module, simplified if it has control flow, and whether it is a plain program."""
+    from ixion.ir import TensorType
+    from ixion.vm.prepare import becomes_steps, is_plain, simplified
+
     if is_plain(module):
-        return module, None
+        return module, True
+    module = simplified(module, opt_level)
+    named = module
+    tensors = all(isinstance(p.checked_type, TensorType) for p in module["main"].params)
+    if tensors and any_symbols(module):
+        named = _named(module)
+    return module, is_plain(module) or becomes_steps(named)
+
+
+def _machine(module: IRModule, options: _Options, key: str | None) -> Executable:
+    """The executable of a program with control flow that kernels cannot do."""
+    from ixion.driver.machine import compile_machine
+
     if options.states:
         raise ConfigError("a program with control flow that no kernel does has no states")
-    machine = compile_machine(module, _function_compiler(options), options.target.key())
+    machine = compile_machine(module, _segment_compiler(options), options.target, options.threads)
     if key is not None:
         from ixion.driver import model_cache
 
         model_cache.keep(key, machine.machine_program)
-    return module, machine
+    return machine
 
 
-def _function_compiler(options: _Options) -> Callable[[Function], Executable]:
-    """Compiles a function of tensors: a segment of a program with control flow.
+def _segment_compiler(options: _Options) -> Callable[[IRModule], Executable]:
+    """Compiles a segment of a program with control flow.
 
     Only segments of known sizes are verified: values are made up for them.
     """
-    from ixion.ir import IRModule, is_dynamic
+    from ixion.ir import is_dynamic
 
-    def compiled(function: Function) -> Executable:
-        kinds = [param.type_annotation for param in function.params]
+    def compiled(module: IRModule) -> Executable:
+        kinds = [param.type_annotation for param in module["main"].params]
         verify = options.verify and not any(k is None or is_dynamic(k) for k in kinds)
         own = _Options(options.target, options.opt_level, options.threads, "compiled", verify)
-        return _from_module(IRModule.from_expr(function), own, None, None)
+        return _from_module(module, own, None, None)
 
     return compiled
 
@@ -429,7 +455,7 @@ def _bind(program: AnyProgram, options: _Options) -> Executable:
         from ixion.driver.machine import machine_executable
 
         bind = lambda segment: _bind(segment, options)  # noqa: E731
-        return machine_executable(program, bind, _function_compiler(options))
+        return machine_executable(program, bind, _segment_compiler(options))
     install_native()
     if isinstance(program, Outline):
         return OpenCompiledExecutable(OpenExecutable(program, options.threads, resolve_host))

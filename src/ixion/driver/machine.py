@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ixion.base.errors import CodegenError, KernelError
+from ixion.base.errors import CodegenError, IxionError, KernelError
+from ixion.base.target import Target
 from ixion.driver.executable import Executable, OpenCompiledExecutable
+from ixion.op.extent import NoLoopsError
 from ixion.runtime.inputs import check_count
 from ixion.runtime.machine import Machine, leaf_kinds
 from ixion.runtime.machine_program import HostOp, MachineProgram, Segment
 from ixion.runtime.value_kind import Gate, Kind, TupleKind, spec_of
 
 if TYPE_CHECKING:
-    from ixion.ir import Function, IRModule
+    from ixion.ir import Call, Expr, IRModule
 
 Array = np.ndarray[Any, np.dtype[Any]]
-# Compiles a function of tensors, or binds a program.
-CompileFunction = Callable[["Function"], Executable]
+# Compiles a module of tensors.
+CompileModule = Callable[["IRModule"], Executable]
 Run = Callable[[Sequence[Any]], Sequence[Any]]
 
 __all__ = ["MachineExecutable", "compile_machine", "machine_executable"]
@@ -48,55 +50,90 @@ class MachineExecutable(Executable):
 
 
 def compile_machine(
-    module: IRModule, compile_function: CompileFunction, target_key: str
+    module: IRModule, compile_module: CompileModule, target: Target, threads: int | None
 ) -> MachineExecutable:
     """A typed module as a machine program, its segments compiled, ready to run.
 
     A segment whose sizes are open and that has no program for all of them is kept as IR, and so is
     one without a compiled form.
     """
-    from ixion.vm.compile import compile_module
+    from ixion.vm import compile as vm
 
-    compiled = compile_module(module, module.get_attr("output_names") or ())
+    compiled = vm.compile_module(module, module.get_attr("output_names") or ())
     program = compiled.program
-    program.target_key = target_key
+    program.target_key = target.key()
     names = module.get_attr("input_names")
     if names:
         program.inputs = [
             (str(n), kind) for n, (_, kind) in zip(names, program.inputs, strict=True)
         ]
     segments = [
-        _compiled(segment, function, compile_function)
-        for segment, function in zip(program.segments, compiled.functions, strict=True)
+        _compiled(segment, inner, compile_module)
+        if call is None
+        else _bounded(segment, inner, call, target, threads)
+        for segment, inner, call in zip(
+            program.segments, compiled.modules, compiled.bounded, strict=True
+        )
     ]
     return _executable(program, segments)
 
 
-def _compiled(segment: Segment, function: Function, compile_function: CompileFunction) -> Run:
+def _compiled(segment: Segment, module: IRModule, compile_module: CompileModule) -> Run:
     from ixion.ir.json import save_json
-    from ixion.op.extent import NoLoopsError
 
     try:
-        executable = compile_function(function)
+        executable = compile_module(module)
     except (CodegenError, NoLoopsError):
-        segment.mode, segment.source = "reference", save_json(function)
-        return _reference(function)
+        return _by_reference(segment, module)
     if isinstance(executable, OpenCompiledExecutable):
         segment.program = executable.outline
     else:
         segment.program = executable.program
     if segment.program is None:
-        segment.mode, segment.source = "specialise", save_json(function)
+        segment.mode, segment.source = "specialise", save_json(module)
     return executable.run_flat
+
+
+def _bounded(
+    segment: Segment, module: IRModule, call: Call, target: Target, threads: int | None
+) -> Run:
+    """A segment of one operator whose results are sized by data."""
+    from ixion.driver.bounded import BoundedOp
+
+    try:
+        bounded = BoundedOp(call, target, threads)
+        native = bounded.executable(tuple(kind.shape for _, kind in segment.inputs))  # type: ignore[misc]
+    except (CodegenError, NoLoopsError):
+        return _by_reference(segment, module)
+    segment.mode, segment.program = "bounded", native.program
+    return _cut(native.run_flat)
+
+
+def _cut(run: Run) -> Run:
+    """The results of a bounded program in their true sizes."""
+    from ixion.runtime.bounded import cut
+
+    def cut_run(arrays: Sequence[Any]) -> Sequence[Any]:
+        *buffers, extents = run(arrays)
+        return [result.copy() for result in cut(buffers, extents)]
+
+    return cut_run
+
+
+def _by_reference(segment: Segment, module: IRModule) -> Run:
+    from ixion.ir.json import save_json
+
+    segment.mode, segment.source = "reference", save_json(module)
+    return _reference(module)
 
 
 def machine_executable(
     program: MachineProgram,
     bind: Callable[[Any], Executable],
-    compile_function: CompileFunction,
+    compile_module: CompileModule,
 ) -> MachineExecutable:
     """A program ready to run. ``bind`` makes an executable of a segment's program."""
-    return _executable(program, [_runner(s, bind, compile_function) for s in program.segments])
+    return _executable(program, [_runner(s, bind, compile_module) for s in program.segments])
 
 
 def _executable(program: MachineProgram, segments: Sequence[Run]) -> MachineExecutable:
@@ -104,35 +141,34 @@ def _executable(program: MachineProgram, segments: Sequence[Run]) -> MachineExec
 
 
 def _runner(
-    segment: Segment, bind: Callable[[Any], Executable], compile_function: CompileFunction
+    segment: Segment, bind: Callable[[Any], Executable], compile_module: CompileModule
 ) -> Run:
     if segment.program is not None:
-        return bind(segment.program).run_flat
-    function = _function(segment.source)
-    if segment.mode == "specialise":
-        return compile_function(function).run_flat
-    return _reference(function)
+        run = bind(segment.program).run_flat
+        return _cut(run) if segment.mode == "bounded" else run
+    module = _module(segment.source)
+    return compile_module(module).run_flat if segment.mode == "specialise" else _reference(module)
 
 
-def _function(source: str) -> Function:
-    from ixion.ir import Function, IRModule
+def _module(source: str) -> IRModule:
+    from ixion.ir import IRModule
     from ixion.ir.json import load_json
-    from ixion.transform.infer_type import InferType
 
-    function = load_json(source)
-    if not isinstance(function, Function):
-        raise CodegenError("the IR of a segment is no function", found=type(function).__name__)
-    typed = InferType()(IRModule.from_expr(function))["main"]
-    assert isinstance(typed, Function)
-    return typed
+    module = load_json(source)
+    if not isinstance(module, IRModule) or "main" not in module:
+        raise CodegenError("the IR of a segment is no program", found=type(module).__name__)
+    return module
 
 
-def _reference(function: Function) -> Run:
+def _reference(module: IRModule) -> Run:
     from ixion.analysis.evaluate import evaluate
     from ixion.driver.executable import flattened
+    from ixion.transform.infer_type import InferType
+
+    typed = InferType()(module)
 
     def run(arrays: Sequence[Any]) -> Sequence[Any]:
-        return flattened(evaluate(function, arrays))
+        return flattened(evaluate(typed, arrays))
 
     return run
 
@@ -184,33 +220,46 @@ def resolve(host: HostOp) -> Run:
     refuses is refused here too. RegistryError for an operator that is not registered.
     """
     import ixion.op  # noqa: F401 - registers the built-in operators
+    from ixion.analysis.evaluate import call_op
     from ixion.driver.bounded_host import Bounded
-    from ixion.ir import Op
+    from ixion.ir import Call, Op
     from ixion.ir.json import load_json
 
     op = Op.get(host.op)
-    reference = op.get_attr("FReference")
-    if reference is None:
+    if op.get_attr("FReference") is None:
         raise CodegenError(f"operator {host.op} has no reference, so a host step cannot run it")
     attrs = load_json(host.attrs) if host.attrs else None
-    infer = op.get_attr("FInfer")
-    declared = _declared(host)
+    call = Call(op, _unknown_arguments(host), attrs)
+    call._set_checked_type(_declared(host))
 
     def run(arrays: Sequence[Any]) -> Sequence[Any]:
-        inputs = [_read_only(array) for array in arrays]
-        kind = _inferred(host, infer, attrs, inputs) or declared
         try:
-            results = reference(attrs, tuple(inputs), kind)
+            result = call_op(call, _grouped(host, [_read_only(array) for array in arrays]))
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if isinstance(error, IxionError):
+                raise
             raise KernelError(f"operator {host.op} failed: {error}") from error
-        flat = results if isinstance(results, tuple | list) else (results,)
-        return [np.asarray(r, dtype=d) for r, d in zip(flat, dtypes, strict=True)]
+        return result if isinstance(result, tuple) else (result,)
 
-    from ixion.base.dtype import to_numpy
-
-    dtypes = [to_numpy(kind.dtype) for kind in host.outputs]
     bounded = op.get_attr("FResultBound") is not None and all(n < 0 for n in host.groups)
     return Bounded(host.op, attrs, run) if bounded else run
+
+
+def _unknown_arguments(host: HostOp) -> list[Expr]:
+    """Variables for the arguments, of types that say nothing of sizes."""
+    from ixion.base import dim as dims
+    from ixion.ir import TensorType, Var
+
+    return [Var(f"x{i}", TensorType((dims.Any(),))) for i in range(len(host.groups))]
+
+
+def _grouped(host: HostOp, arrays: Sequence[Array]) -> list[Any]:
+    """Arrays as arguments: tuples where the operator takes tuples."""
+    rest = iter(arrays)
+    return [
+        next(rest) if count < 0 else tuple(next(rest) for _ in range(count))
+        for count in host.groups
+    ]
 
 
 def _read_only(array: Array) -> Array:
@@ -228,28 +277,3 @@ def _declared(host: HostOp) -> Any:
         for k in host.outputs
     ]
     return kinds[0] if len(kinds) == 1 else TupleType(kinds)
-
-
-def _all_or_none(values: Sequence[Any]) -> Any:
-    return None if any(v is None for v in values) else tuple(values)
-
-
-def _inferred(host: HostOp, infer: Any, attrs: Any, inputs: Sequence[Array]) -> Any:
-    """The result type for these arguments; None where it depends on more than their sizes."""
-    from ixion.base.dtype import from_numpy
-    from ixion.ir import TensorType, TupleType
-    from ixion.op.define import InferArgs
-    from ixion.vm.naming import constant_value
-
-    kinds: list[Any] = []
-    values: list[Any] = []
-    rest = list(inputs)
-    for count in host.groups:
-        taken, rest = rest[: abs(count)], rest[abs(count) :]
-        types = [TensorType(a.shape, from_numpy(a.dtype)) for a in taken]
-        known = [constant_value(a) for a in taken]
-        kinds.append(types[0] if count < 0 else TupleType(types))
-        values.append(known[0] if count < 0 else _all_or_none(known))
-    found = infer(InferArgs(host.op, tuple(kinds), attrs, tuple(values)))
-    return getattr(found, "type", found)
-

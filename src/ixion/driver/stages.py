@@ -61,27 +61,23 @@ def _loaded(model: Any) -> IRModule:
 
 def _segments(module: IRModule, opt_level: int) -> Compiled | None:
     """The machine program of a module with control flow; None for a plain one."""
+    from ixion.driver.compilation import simplest
     from ixion.transform.infer_type import InferType
     from ixion.vm.compile import compile_module
-    from ixion.vm.prepare import is_plain, simplified
 
-    module = InferType()(module)
-    if is_plain(module):
-        return None
-    module = simplified(module, opt_level)
-    return None if is_plain(module) else compile_module(module)
+    module, plain = simplest(InferType()(module), opt_level)
+    return None if plain else compile_module(module)
 
 
 def _of_segments(parts: Compiled, target: Target, opt_level: int, stage: str) -> str:
     """A stage of every segment; the plan begins with the instructions around them."""
-    from ixion.ir import IRModule
     from ixion.runtime.machine_text import machine_text
 
     texts = [machine_text(parts.program)] if stage == "plan" else []
-    for number, function in enumerate(parts.functions):
+    for number, inner in enumerate(parts.modules):
         text = f"# segment {number}: {parts.program.segments[number].name}\n"
         try:
-            module = _after(IRModule.from_expr(function), target, opt_level, None)
+            module = _after(inner, target, opt_level, None)
             if stage == "kernels":
                 text += module.astext(show_meta_data=False)
             else:

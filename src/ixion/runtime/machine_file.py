@@ -215,7 +215,8 @@ def _tensor(row: list[Any]) -> TensorKind:
 
 def _segment(row: list[Any], image: memoryview, verify: bool) -> Segment:
     name, inputs, outputs, source, mode = row
-    if mode not in ("compiled", "specialise", "reference") or (mode == "compiled") != bool(image):
+    modes = ("compiled", "bounded", "specialise", "reference")
+    if mode not in modes or (mode in modes[:2]) != bool(image):
         raise ValueError(f"segment {name!r} has no program")
     program = read_program(image, verify) if image else None
     return Segment(

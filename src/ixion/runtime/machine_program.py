@@ -90,10 +90,11 @@ class MachineFunction:
 
 @dataclass
 class Segment:
-    """Plain dataflow of tensors: compiled as `program`, or kept as IR in `source` (JSON text).
+    """Plain dataflow of tensors: compiled as `program`, or kept as an IR module in `source` (JSON).
 
     `mode` says what runs it where there is no program: "specialise" compiles it for the sizes it
-    meets, "reference" evaluates it.
+    meets, "reference" evaluates it. The results of a "bounded" program are buffers and the shapes
+    of what lies in them (`bounded.py`).
     """
 
     name: str
@@ -101,7 +102,7 @@ class Segment:
     outputs: tuple[TensorKind, ...]
     program: Program | Outline | None = None
     source: str = ""
-    mode: Literal["compiled", "specialise", "reference"] = "compiled"
+    mode: Literal["compiled", "bounded", "specialise", "reference"] = "compiled"
 
 
 @dataclass(frozen=True)

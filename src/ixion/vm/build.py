@@ -41,8 +41,9 @@ from ixion.ir import (
 from ixion.ir.trampoline import run
 from ixion.runtime.machine_program import ConstantSpec
 from ixion.vm.draft import Act, Block, Clause, Known, Operator, Scope, Test, Value
-from ixion.vm.naming import Names, constant_value, infer_named
-from ixion.vm.proof import proves
+from ixion.vm.naming import Found, Names, constant_value, infer_named
+from ixion.vm.native import NativeFunctions, bounded_call
+from ixion.vm.proof import proves, tensor_kind
 
 __all__ = ["Builder"]
 
@@ -55,11 +56,12 @@ class Builder:
     """Builds every function that the entry can reach.
 
     ``scopes`` are the functions by number; ``constructors`` and ``arrays`` what their constants
-    and acts refer to.
+    and acts refer to. Calls of ``native`` functions are operators.
     """
 
-    def __init__(self, module: IRModule) -> None:
+    def __init__(self, module: IRModule, native: NativeFunctions) -> None:
         self.module = module
+        self.native = native
         self.names = Names()
         self.scopes: list[Scope] = []
         self.constructors: list[Constructor] = []
@@ -271,10 +273,20 @@ class Builder:
         """Lets in a row and what they end in; closes the block."""
         env = block.scope.env
         while isinstance(expr, Let):
-            env[expr.var] = yield self._bound(expr.value, expr.var, block)
+            env[expr.var] = value = yield self._bound(expr.value, expr.var, block)
+            self._promised(expr.var, value, block)
             expr = expr.body
         value = yield self._bound(expr, None, block)
         block.close(self._operand(value, block))
+
+    def _promised(self, var: Var, value: Value, block: Block) -> None:
+        """A variable's type may say more of a tensor's sizes than is known: that is checked."""
+        kind = var.type_annotation
+        if not isinstance(kind, TensorType) or proves(value.kind, self.names.named(kind)):
+            return
+        act = Act("check", [self._operand(value, block)], label=block.scope.name)
+        act.kinds = ((f"variable %{var.name_hint}", tensor_kind(kind)),)
+        block.acts.append(act)
 
     def _bound(self, expr: Expr, var: Var | None, block: Block) -> Step:
         rule = _RULES.get(type(expr))
@@ -395,7 +407,7 @@ class Builder:
 
     def _call(self, call: Call, var: Var | None, block: Block) -> Any:
         callee = call.op
-        if isinstance(callee, Op):
+        if isinstance(callee, Op) or self.native.runs(call):
             return self._operator(call, var, block)
         args = [self._atom(arg, block) for arg in call.args]
         name, kind = _name(var, "result"), self._kind(call, var)
@@ -439,7 +451,10 @@ class Builder:
     def _operator(self, call: Call, var: Var | None, block: Block) -> Value:
         args = tuple(self._argument(arg, block) for arg in call.args)
         kinds = [_kind_of(a) for a in args]
-        found = infer_named(call, kinds, [_number_of(a) for a in args])
+        if isinstance(call.op, GlobalVar):
+            found: Found | None = Found(call.checked_type)
+        else:
+            found = infer_named(call, kinds, [_number_of(a) for a in args])
         if found is None:
             return self._host(call, args, var, block)
         operator = Operator(call, args, block)
@@ -477,10 +492,15 @@ class Builder:
     ) -> Value:
         """An operator outside segments, because data decides the sizes of its results."""
         flat = [v for a in args for v in (a if isinstance(a, tuple) else (a,))]
-        kind = self._kind(call, var)
-        act = Act("host", [self._operand(v, block) for v in flat], number=len(self.host_calls))
+        kind = self.names.named(call.checked_type)
+        bounded = bounded_call(call, args)
+        if bounded is not None:
+            flat = [v for v in flat if v.data is None]
+            act = Act("bounded", [self._operand(v, block) for v in flat], call=bounded)
+        else:
+            act = Act("host", [self._operand(v, block) for v in flat], number=len(self.host_calls))
+            self.host_calls.append(call)
         act.label = _place(call, block)
-        self.host_calls.append(call)
         ready, name = len(block.acts) + 1, _name(var, "value")
         block.acts.append(act)
         if not isinstance(kind, TupleType):

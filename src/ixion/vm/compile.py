@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ixion.ir import Call, Function, IRModule, TensorType, TupleType
+from ixion.ir import Call, IRModule, TensorType, TupleType
 from ixion.ir.json import save_json
 from ixion.op.typed import field_types, op_name
 from ixion.runtime.machine import leaf_kinds
@@ -14,6 +14,7 @@ from ixion.runtime.value_kind import TensorKind
 from ixion.vm.build import Builder
 from ixion.vm.emit import CheckTable, emitted
 from ixion.vm.kinds import constructor_specs, kind_of
+from ixion.vm.native import NativeFunctions
 from ixion.vm.prepare import normalised
 from ixion.vm.segments import SegmentDraft, SegmentTable
 
@@ -22,10 +23,14 @@ __all__ = ["Compiled", "compile_module"]
 
 @dataclass(eq=False)
 class Compiled:
-    """A program whose segments wait for compilation: segment i is ``functions[i]``."""
+    """A program whose segments wait for compilation: segment i is the main of ``modules[i]``.
+
+    ``bounded[i]``: the one call in it, where data decides the sizes of its results.
+    """
 
     program: MachineProgram
-    functions: list[Function]
+    modules: list[IRModule]
+    bounded: list[Call | None]
 
 
 def compile_module(module: IRModule, output_names: Sequence[str] = ()) -> Compiled:
@@ -34,8 +39,9 @@ def compile_module(module: IRModule, output_names: Sequence[str] = ()) -> Compil
     ``output_names`` name the leaves of the result. Raises CodegenError for what has no compiled
     form.
     """
+    native = NativeFunctions(module)
     module = normalised(module)
-    builder = Builder(module)
+    builder = Builder(module, native)
     entry = builder.build()
     segments, checks = SegmentTable(), CheckTable()
     functions = [emitted(scope, segments, checks) for scope in builder.scopes]
@@ -51,7 +57,8 @@ def compile_module(module: IRModule, output_names: Sequence[str] = ()) -> Compil
         [_host(call) for call in builder.host_calls],
         list(checks.rows), inputs, output, names,
     )  # fmt: skip
-    return Compiled(program, [draft.function for draft in segments.drafts])
+    modules = [native.around(draft.function) for draft in segments.drafts]
+    return Compiled(program, modules, [draft.bounded for draft in segments.drafts])
 
 
 def _segment(draft: SegmentDraft) -> Segment:

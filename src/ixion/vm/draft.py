@@ -15,6 +15,7 @@ from typing import Any
 
 from ixion.ir import Call, Constant, Type, Var
 from ixion.runtime.machine_program import ConstantSpec
+from ixion.runtime.value_kind import TensorKind
 
 __all__ = ["Act", "Block", "Clause", "Known", "Operator", "Scope", "Test", "Value"]
 
@@ -59,7 +60,7 @@ class Known:
 
 @dataclass(eq=False, slots=True)
 class Operator:
-    """A call of an operator on tensors; ``args`` have tuples for tuple arguments.
+    """A call of an operator, or a function, on tensors; ``args`` have tuples for tuple arguments.
 
     ``again``: operators to repeat in the same segment, because the result's type follows from
     their values.
@@ -115,6 +116,9 @@ class Act:
     label: str = ""
     # A function whose closed-over values, its parameters here, are arguments too.
     captured_of: Scope | None = None
+    # For "bounded": the operator's call. For "check": what the arguments must be.
+    call: Call | None = None
+    kinds: tuple[tuple[str, TensorKind], ...] = ()
 
 
 @dataclass(eq=False)

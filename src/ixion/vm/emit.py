@@ -33,8 +33,8 @@ class CheckTable:
 def emitted(scope: Scope, segments: SegmentTable, table: CheckTable) -> MachineFunction:
     """The instructions of a function; its segments and checks enter the tables."""
     params = [*scope.params, *scope.captured.values()]
-    emitter = _Emitter(scope, segments)
-    emitter.checks(table)
+    emitter = _Emitter(scope, segments, table)
+    emitter.checks()
     run(emitter.block(scope.root, None, None))
     constants = emitter.constants(len(params))
     first = len(params) + len(emitter.specs)
@@ -43,11 +43,12 @@ def emitted(scope: Scope, segments: SegmentTable, table: CheckTable) -> MachineF
 
 
 class _Emitter:
-    def __init__(self, scope: Scope, segments: SegmentTable) -> None:
+    def __init__(self, scope: Scope, segments: SegmentTable, table: CheckTable) -> None:
         self.code: list[Line | Label] = []
         self.specs: list[ConstantSpec] = []
         self._scope = scope
         self._segments = segments
+        self._checks = table
 
     def constants(self, first: int) -> dict[Value, int]:
         """A register for every constant that a line mentions, equal ones in one."""
@@ -61,12 +62,12 @@ class _Emitter:
         self.specs = list(known)
         return found
 
-    def checks(self, table: CheckTable) -> None:
+    def checks(self) -> None:
         """The check of the parameters, where callers may give other sizes than they say."""
         found = checks(self._scope.params) if self._scope.unproven else []
         if found:
             row = tuple((f"parameter %{value.name}", kind) for value, kind in found)
-            line = Line("check", [value for value, _ in found], number=table.add(row))
+            line = Line("check", [value for value, _ in found], number=self._checks.add(row))
             line.label = self._scope.name
             self.code.append(line)
 
@@ -86,6 +87,8 @@ class _Emitter:
                     yield self._choice(act, tail)
                 elif tail and act.name in ("call", "invoke"):
                     self._plain(act, f"tail{act.name}")
+                elif act.name == "bounded":
+                    self._bounded(act)
                 else:
                     self._plain(act, act.name)
                 if tail and act.name in ("if", "match", "call", "invoke"):
@@ -110,9 +113,16 @@ class _Emitter:
         label = f"{self._scope.name}: {draft.name}" + (f" at {span}" if span is not None else "")
         self.code.append(Line("segment", args, list(results), number, label=label))
 
+    def _bounded(self, act: Act) -> None:
+        assert act.call is not None
+        number = self._segments.add_bounded(act.call)
+        self.code.append(Line("segment", act.args, act.results, number, label=act.label))
+
     def _plain(self, act: Act, name: str) -> None:
         if act.name in _SILENT and not act.results[0].used:
             return
+        if act.name == "check":
+            act.number = self._checks.add(act.kinds)
         args = act.args
         if act.captured_of is not None:
             args = [*args, *act.captured_of.captured.values()]

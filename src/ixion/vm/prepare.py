@@ -27,11 +27,12 @@ from ixion.transform.context import PassContext
 from ixion.transform.pass_infra import Sequential
 from ixion.transform.registry import get_pass
 from ixion.transform.to_graph_normal_form import ToGraphNormalForm
-from ixion.vm.naming import Names, has_unknown, infer_named
+from ixion.vm.naming import Names, constant_value, has_unknown, infer_named
 
-__all__ = ["is_plain", "normalised", "simplified"]
+__all__ = ["becomes_steps", "is_plain", "normalised", "simplified"]
 
-_DATAFLOW = (Var, Constant, Tuple, TupleGetItem, Op)
+# Global names: arguments of control operators.
+_DATAFLOW = (Var, Constant, Tuple, TupleGetItem, Op, GlobalVar)
 # Before the choice between a plain program and a machine program, by opt level.
 _BEFORE = (("FoldConstant", 1), ("DeadCodeElimination", 1))
 # Nodes up to which a function goes inline however often it is called.
@@ -80,8 +81,19 @@ def _has_known_sizes(main: Function, order: Iterable[Expr]) -> bool:
             kinds[node] = kind.fields[node.index]
             values[node] = value[node.index] if isinstance(value, tuple) else None
         elif isinstance(node, Constant):
-            kinds[node], values[node] = node.checked_type, node.data
+            kinds[node], values[node] = node.checked_type, constant_value(node.data)
+        elif isinstance(node, GlobalVar):
+            kinds[node] = node.checked_type
     return True
+
+
+def becomes_steps(module: IRModule) -> bool:
+    """Whether all control flow of a typed module's ``main`` becomes steps of a plain program."""
+    if not all(isinstance(p.checked_type, TensorType) for p in module["main"].params):
+        return False
+    with PassContext(opt_level=3):
+        outlined = _sequence("SettleSizes", "OutlineControl", "InferType")(module)
+    return is_plain(outlined)
 
 
 def simplified(module: IRModule, opt_level: int) -> IRModule:
@@ -94,7 +106,7 @@ def simplified(module: IRModule, opt_level: int) -> IRModule:
         for name, level in _BEFORE:
             if level <= opt_level:
                 module = _sequence(name, "InferType")(module)
-        if all(isinstance(node, Let | Call) or _is_dataflow(node) for node in _nodes(module)):
+        if all(isinstance(node, Let) or _is_dataflow(node) for node in _nodes(module)):
             module = _sequence("ToGraphNormalForm", "InferType")(module)
     return module
 

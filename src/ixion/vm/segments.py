@@ -11,6 +11,7 @@ from ixion.ir import (
     Call,
     Expr,
     Function,
+    GlobalVar,
     TensorType,
     Tuple,
     TupleGetItem,
@@ -19,7 +20,7 @@ from ixion.ir import (
     structural_equal,
     structural_hash,
 )
-from ixion.op.typed import op_name, tensor_type
+from ixion.op.typed import field_types, op_name, tensor_type
 from ixion.runtime.value_kind import UNKNOWN, TensorKind
 from ixion.vm.draft import Operator, Value
 from ixion.vm.naming import plain_names
@@ -32,12 +33,16 @@ _SHOWN = 4
 
 @dataclass(eq=False)
 class SegmentDraft:
-    """A segment before it is compiled; equal ones are one."""
+    """A segment before it is compiled; equal ones are one.
+
+    ``bounded``: the one call in it, of an operator whose result sizes depend on data.
+    """
 
     name: str
     function: Function
     inputs: tuple[tuple[str, TensorKind], ...]
     outputs: tuple[TensorKind, ...]
+    bounded: Call | None = None
 
 
 class SegmentTable:
@@ -51,14 +56,24 @@ class SegmentTable:
         """Number, arguments and results of the segment that runs ``operators``."""
         made = _Made(operators)
         results = [v for o in operators for v in o.results if v.leaves]
-        draft = made.draft(results)
+        return self._number(made.draft(results)), made.inputs, results
+
+    def add_bounded(self, call: Call) -> int:
+        """The segment of an operator alone, on variables and constants."""
+        params = [a for a in call.args if isinstance(a, Var)]
+        inputs = tuple((p.name_hint, tensor_kind(tensor_type(p))) for p in params)
+        outputs = tuple(tensor_kind(kind) for kind in field_types(call))
+        name = op_name(call)
+        return self._number(SegmentDraft(name, Function(params, call), inputs, outputs, call))
+
+    def _number(self, draft: SegmentDraft) -> int:
         key = structural_hash(draft.function)
         for number in self._known.get(key, ()):
             if structural_equal(self.drafts[number].function, draft.function):
-                return number, made.inputs, results
+                return number
         self._known.setdefault(key, []).append(len(self.drafts))
         self.drafts.append(draft)
-        return len(self.drafts) - 1, made.inputs, results
+        return len(self.drafts) - 1
 
 
 class _Made:
@@ -144,8 +159,12 @@ def _kind(kind: TensorType, renamed: Mapping[str, Dim]) -> TensorKind:
     return TensorKind(tuple(shape), kind.dtype)
 
 
+def _name(call: Call) -> str:
+    return f"@{call.op.name_hint}" if isinstance(call.op, GlobalVar) else op_name(call)
+
+
 def _title(operators: Sequence[Operator]) -> str:
-    names = [op_name(o.call).removeprefix("nn.") for o in operators]
+    names = [_name(o.call).removeprefix("nn.") for o in operators]
     rest = f"+{len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return "+".join(names[:_SHOWN]) + rest
 
