@@ -12,7 +12,7 @@ import pytest
 
 import ixion
 import ixion.op
-from ixion.base.errors import CodegenError, KernelError
+from ixion.base.errors import KernelError
 from ixion.ir import IRModule, parse
 
 ROOT = Path(__file__).parents[2]
@@ -201,3 +201,11 @@ def test_a_growing_state_is_refused_before_anything_else_is_tried():
     assert "changes from Tensor[(2), float32] to Tensor[(4), float32]" in str(caught.value)
     got = ixion.compile(module(text), executor="reference")(np.int64(2), np.zeros(2, np.float32))
     np.testing.assert_allclose(got, np.full(8, np.exp(1), np.float32))
+def test_recursion_that_is_no_loop_runs_on_frames():
+    exe = ixion.compile(module(
+        """def @main(%n: int32) -> int32 {
+             if (less(%n, 2)) { 1 } else { multiply(%n, @main(subtract(%n, 1))) }
+           }"""
+    ))  # fmt: skip
+    assert exe.program is None
+    assert int(exe(np.int32(10))) == 3628800

@@ -110,3 +110,10 @@ def test_shared_expressions_around_lets(inline_once):
     mod = InferType()(IRModule.from_expr(Function([x], body)))
     result = DeadCodeElimination(inline_once=inline_once)(mod)
     assert result["main"].body.fields[0] is result["main"].body.fields[1]
+
+
+def test_a_let_inside_a_shared_expression_stays():
+    x, a = var("x", "float32"), Var("a")
+    shared = Let(a, x + const(1.0), a + a)
+    mod = InferType()(IRModule.from_expr(Function([x], shared * shared)))
+    assert DeadCodeElimination()(mod) is mod

@@ -80,7 +80,8 @@ class _Usage:
     def _let(self, let: Let, level: int) -> None:
         var = let.var
         self.values[var] = let.value
-        self.uses[var] = 0
+        # A let inside a shared expression is met twice, its uses perhaps only before that.
+        self.uses.setdefault(var, 0)
         self._levels[var] = level
         self._stack.append((let.body, level))
         if not self.is_pure(var):
