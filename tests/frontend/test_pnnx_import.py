@@ -479,3 +479,24 @@ def test_stored_network(folder):
             np.testing.assert_allclose(
                 value.astype(np.complex128), expected.astype(np.complex128), rtol=1e-3, atol=1e-4
             )
+
+
+@pytest.mark.parametrize(
+    ("line", "want"),
+    [
+        ("F.glu g 1 1 0 y dim=1 $input=0", lambda x: x[:, :3] / (1 + np.exp(-x[:, 3:]))),
+        ("torch.std s 1 1 0 y dim=(1) keepdim=False unbiased=True $input=0",
+         lambda x: x.std(axis=1, ddof=1)),
+        ("torch.chunk c 1 2 0 y z chunks=2 dim=1 $input=0", lambda x: x[:, :3]),
+        ("torch.roll r 1 1 0 y dims=(1) shifts=(2) $input=0", lambda x: np.roll(x, 2, 1)),
+        ("torch.roll r 1 1 0 y dims=(1) shifts=(-2) $input=0", lambda x: np.roll(x, -2, 1)),
+        ("Tensor.repeat r 1 1 0 y sizes=(2,3) $input=0", lambda x: np.tile(x, (2, 3))),
+        ("torch.narrow n 1 1 0 y dim=1 length=2 start=-3 $input=0", lambda x: x[:, -3:-1]),
+        ("F.upsample u 1 1 0 y mode=nearest scale_factor=(2.0) size=None $input=0", None),
+    ],
+)  # fmt: skip
+def test_operators_on_open_sizes(tmp_path, line, want):
+    x = f32(2, 6)
+    if want is None:
+        x, want = f32(2, 3, 5), lambda x: x.repeat(2, axis=2)
+    close(one(tmp_path, line, x, shapes=[f"({','.join(['?'] * x.ndim)})f32"]), want(x))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ixion.base import dim as dims
 from ixion.frontend.build import activation
 from ixion.frontend.build.movement import split_at
 from ixion.frontend.pnnx.arithmetic import unary
@@ -154,7 +155,7 @@ def threshold(site: Site) -> Term:
 def glu(site: Site) -> Term:
     x = site.x
     axis = site.axis("dim", x.rank, -1)
-    half = static(x.shape[axis]) // 2
+    half = dims.floordiv(x.shape[axis], 2)
     first, second = split_at(site.emit, x, axis, [half, half])
     return site.call("multiply", first, site.call("sigmoid", second))
 

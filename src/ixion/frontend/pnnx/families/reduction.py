@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from ixion.base import dim as dims
 from ixion.base import dtype as dtypes
 from ixion.frontend.build import normalize
 from ixion.frontend.build.movement import reshape
@@ -92,12 +92,17 @@ def _variance(site: Site, x: Term) -> Term:
     correction = site.arg("correction", None)
     if correction is None:
         correction = 1 if site.flag("unbiased", True) else 0
-    count = math.prod(static(x.shape[axis]) for axis in over)
+    count = dims.prod(x.shape[axis] for axis in over)
     centered = site.call("subtract", x, site.call("mean", x, axis=over, keepdims=True))
     square = site.call("multiply", centered, centered)
     total = site.call("sum", square, axis=over, keepdims=site.flag("keepdim"))
-    divisor = max(0.0, float(count - number(correction)))
-    return site.call("divide", total, divisor)
+    less = number(correction)
+    if isinstance(count, int):
+        return site.call("divide", total, max(0.0, float(count - less)))
+    if less != int(less):
+        static(count)
+    left = site.emit.sizes(dims.maximum(dims.add(count, -int(less)), 0))
+    return site.call("divide", total, cast(site.emit, left, total.dtype))
 
 
 @converts("torch.var")
