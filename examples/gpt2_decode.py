@@ -140,7 +140,7 @@ def decode_again_and_again(builder: Builder, prompt: np.ndarray, count: int, thr
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, value in (
-        ("layers", 12), ("width", 768), ("vocabulary", 50257), ("prompt", 32), ("tokens", 64),
+        ("layers", 12), ("width", 768), ("vocabulary", 50257), ("prompt", 64), ("tokens", 64),
         ("threads", 1),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=value)
