@@ -1,33 +1,24 @@
 """A row of output pixels whose length is known at run time only, cut into register tiles.
 
-Tiles of full size follow each other from the left; one loop does all that touch no border.  What
-is left at the right end is one tile of about its own size that ends where the row ends: its first
-pixels may be done twice, which changes nothing.  There is code for a tile at the left border, for
-one inside and for one of each size at the right border, and all know which of their pixels each
-kernel column reaches.  A row too short for that is two tiles, one at each border; one that is
-shorter than its borders, or borders wider than a tile, go by code that looks at every pixel.
+Tiles of full size follow each other from the left; one loop does all that touch no border.  At the
+right end there is code for a tile of each size that ends where the row ends: its first pixel may be
+done twice, which changes nothing.  Tiles at a border know which of their pixels each kernel column
+reaches.  A row too short for that is two tiles, one at each border; one that is shorter than its
+borders, or borders wider than a third of a tile, go by code that looks at every pixel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ixion.te.expr import Compare, Expr, Var, logical_and, maximum, minimum, select, wrap
+from ixion.kernel.open_tiles import RowCut
+from ixion.te.expr import Expr, Var, logical_and, maximum, minimum, select, wrap
 from ixion.te.simplify import simplify
 from ixion.te.stmt import For, If, Let, Stmt, seq
 
 if TYPE_CHECKING:
     from ixion.kernel.spatial import SpatialNest, Valid
-
-EXACT = 8  # up to this size there is code for every size of a tile
-
-
-def tile_sizes(most: int, edge: int = 0) -> list[int]:
-    """Sizes up to ``most`` that there is code for, all of them up to half a row of two tiles."""
-    exact = min(most, max(EXACT, (most + edge) // 2))
-    return [n for n in range(1, most + 1) if n <= exact or (most - n) % 2 == 0]
 
 
 @dataclass(eq=False)
@@ -46,25 +37,27 @@ class OpenColumns:
     def __post_init__(self) -> None:
         taps = self.nest.cols
         self.taps, self.most = taps, self.nest.tile.pixels
-        self.width, self.full, self.over = Var("width"), Var("full"), Var("over")
+        self.cut = RowCut(self.most)
+        self.width, self.over = Var("width"), Var("over")
+        self.full, self.mid, self.last = Var("full"), Var("mid", "bool"), Var("last")
         self.left = taps.left
         self.right = 0 if taps.overhangs is None else taps.right(taps.overhangs[1])
         self.edge = max(self.left, self.right)
-        self.sizes = tile_sizes(self.most, self.edge)
 
     def line(self) -> Stmt:
         """All of the row's tiles."""
         length = wrap(self.taps.count) if self.length is None else self.length
-        return Let(self.width, length, seq(*self._parts()))
+        return Let(self.width, length, self._row())
 
-    def _parts(self) -> Iterator[Stmt]:
-        if self.taps.overhangs is None or self.edge > self.most // 2:
-            yield from self._carefully()
-        elif self.edge == 0:
-            yield Let(self.full, self.width // self.most, seq(self._inside(0), self._rest()))
+    def _row(self) -> Stmt:
+        if self.taps.overhangs is None or self.edge > max(1, self.most // 3):
+            return self._carefully()
+        if self.edge == 0:
+            body = seq(self._inside(0), self._here(seq(self._middle(), self._even_end())))
         else:
             over = simplify(wrap(self.taps.overhang))
-            yield Let(self.over, over, self._with_borders())
+            body = Let(self.over, over, self._with_borders())
+        return self.cut.named(self.width, (self.full, self.mid, self.last), body)
 
     # Which tiles there are.
 
@@ -82,76 +75,76 @@ class OpenColumns:
         body = self._tile(i * self.most, self.most, "careful" if careful else None, i)
         return For(i, first, end, body)
 
+    def _middle(self) -> Stmt:
+        """The tile of half the size before the last one, if there is one."""
+        if self.cut.half == 0:
+            return seq()
+        return If(self.mid, self._tile(self.full * self.most, self.cut.half, None, self.full))
+
     def _tile(self, col: Expr, size: int, valid: Valid, number: Expr) -> Stmt:
         self.nest.number = number
         start = col if self.origin is None else self.origin + col
         return self.nest.one_tile(simplify(start), size, valid)
 
-    def _carefully(self) -> Iterator[Stmt]:
+    def _even_end(self) -> Stmt:
+        """The last tile of a row without borders."""
+        code: Stmt = seq()
+        for size in reversed(self.cut.sizes):
+            tile = self._tile(self.width - size, size, None, self.full)
+            code = tile if size == self.most else If(self.last <= size, tile, code)
+        return If(self.last > 0, code)
+
+    def _carefully(self) -> Stmt:
         """Tiles that look at every pixel."""
-        rest = self._pixels(self.full * self.most)
-        yield Let(
-            self.full, self.width // self.most, seq(self._inside(0, True), self._here(rest))
-        )
+        rest = self._here(self._pixels(self.full * self.most))
+        return Let(self.full, self.width // self.most, seq(self._inside(0, True), rest))
 
     def _pixels(self, start: Expr) -> Stmt:
         col = Var("col")
         return For(col, start, self.width, self._tile(col, 1, "careful", self.full))
 
-    # Rows without borders.
-
-    def _rest(self) -> Stmt:
-        """The last pixels; twice where the row has fewer than a tile, each about a half."""
-        rest, begin, k = Var("rest"), Var("begin"), Var("k")
-        halves = logical_and(self.width < self.most, self.width > max(self._exact()))
-        code: Stmt = seq()
-        sizes = [n for n in self.sizes if n < self.most or self.most - 1 not in self.sizes]
-        for size in reversed(sizes):
-            tile = self._tile((self.width - size) * k, size, None, self.full)
-            again = For(k, begin, 2, tile)
-            code = again if size == sizes[-1] else If(rest <= size, again, code)
-        code = Let(begin, select(halves, wrap(0), wrap(1)), If(rest > 0, code))
-        left = self.width - self.full * self.most
-        return self._here(Let(rest, select(halves, (self.width + 1) // 2, left), code))
-
-    def _exact(self) -> list[int]:
-        return [n for n in self.sizes if all(m in self.sizes for m in range(1, n))]
-
     # Rows with borders.
 
     def _with_borders(self) -> Stmt:
         """Rows of a full tile and more, of two tiles, and of less."""
-        long, two = Var("long", "bool"), Var("two", "bool")
-        rest, last = Var("rest"), Var("last")
-        half = (self.width + 1) // 2
-        extra = select(rest > self.most, wrap(self.right), rest)
-        end = select(long, extra, select(two, half, wrap(0)))
-        short = If(two, self._left_half(half), self._pixels(wrap(0)))
-        body = seq(If(long, self._long(rest), self._here(short)), self._here(self._right(last)))
-        body = Let(rest, self.width - self.full * self.most, Let(last, end, body))
-        full = select(long, (self.width - self.right) // self.most, wrap(0))
-        body = Let(two, self.width >= 2 * self.edge, Let(self.full, full, body))
-        return Let(long, self.width >= self.most + self.edge, body)
+        long, end = Var("long", "bool"), Var("end")
+        shortest = self._shortest_of_two()
+        begin: Stmt = seq(self._pixels(wrap(0)))
+        before: Expr = self.width  # what the last tile does not do
+        for size in self._firsts():
+            least = max(shortest, 2 * size - 1)
+            first = self._tile(wrap(0), size, self._from_left(size), wrap(0))
+            begin = If(self.width >= least, first, begin)
+            before = select(self.width >= least, wrap(size), before)
+        body = If(long, self._long(), self._here(begin))
+        right = self._here(self._right(end))
+        named = Let(end, select(long, self.last, self.width - before), seq(body, right))
+        return Let(long, self.full > 0, named)
 
-    def _long(self, rest: Var) -> Stmt:
+    def _firsts(self) -> list[int]:
+        """Sizes of the first tile in a row of two."""
+        return [n for n in self.cut.firsts if n >= self.edge]
+
+    def _shortest_of_two(self) -> int:
+        """From this length on both tiles of a row of two are as wide as its borders."""
+        longest = self.most + self.cut.half
+        return next(
+            n for n in range(1, longest + 1)
+            if all(self._splits(m) for m in range(n, longest + 1)) or n == longest
+        )  # fmt: skip
+
+    def _splits(self, length: int) -> bool:
+        first = self.cut.first_of(length)
+        last = next((n for n in self.cut.sizes if n >= length - first), 0)
+        return first >= self.edge and length - first >= self.edge and length - last >= self.edge
+
+    def _long(self) -> Stmt:
         parts: list[Stmt] = []
         if self.left:
             first = self._tile(wrap(0), self.most, self._from_left(self.most), wrap(0))
             parts.append(first if self.first is None else If(self.first.equal(0), first))
         parts.append(self._inside(1 if self.left else 0))
-        if self.right > 1:
-            start = self.width - (self.right + self.most)
-            more = self._tile(start, self.most, None, self.full)
-            parts.append(self._here(If(rest > self.most, more)))
-        return seq(*parts)
-
-    def _left_half(self, half: Expr) -> Stmt:
-        code: Stmt = seq()
-        sizes = [n for n in self.sizes if n <= (self.most + self.edge) // 2]
-        for size in reversed(sizes):
-            tile = self._tile(wrap(0), size, self._from_left(size), wrap(0))
-            code = tile if size == sizes[-1] else If(half <= size, tile, code)
-        return code
+        return seq(*parts, self._here(self._middle()))
 
     def _right(self, last: Var) -> Stmt:
         """A tile of about ``last`` pixels, if any, that ends where the row ends."""
@@ -160,20 +153,19 @@ class OpenColumns:
         code: Stmt | None = None
         for over in range(max(least, 0), most + 1):
             one = self._right_of(last, over)
-            code = one if code is None else If(Compare("eq", self.over, wrap(over)), one, code)
+            code = one if code is None else If(self.over.equal(over), one, code)
         assert code is not None
         return If(last > 0, code)
 
     def _right_of(self, last: Var, over: int) -> Stmt:
         code: Stmt = seq()
-        sizes = [n for n in self.sizes if n >= self.taps.right(over)]
-        for size in reversed(sizes):
+        for size in reversed([n for n in self.cut.sizes if n >= self.taps.right(over)]):
             valid = [
                 [p for p in range(size) if self.taps.valid_from_right(size - 1 - p, t, over)]
                 for t in range(self.taps.taps)
             ]
             tile = self._tile(self.width - size, size, _known(valid, size), self.full)
-            code = tile if size == sizes[-1] else If(last <= size, tile, code)
+            code = tile if size == self.most else If(last <= size, tile, code)
         return code
 
     def _from_left(self, size: int) -> Valid:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ixion.kernel.access import Access, Operand, Vectorizer, swap
 from ixion.kernel.ahead import Share
 from ixion.kernel.loops import decode
-from ixion.kernel.open_columns import tile_sizes
+from ixion.kernel.open_tiles import RowCut
 from ixion.kernel.scalars import Scalars, pieces, times
 from ixion.kernel.sizes import as_extent, ceil_div, divides, fixed, product, top
 from ixion.kernel.spatial import laborious, readdressed
@@ -122,7 +122,8 @@ class Winograd:
         half = self._half(4 * (v_size + m_size))
         chunk = scalars.named("chunk", self.chunk)
         first = piece * chunk
-        count = minimum(wrap(self.tiles) - first, chunk)
+        real = minimum(wrap(self.tiles) - first, chunk)
+        count: Expr = Var("count") if self.is_open else real
         point = Var("point")
         following = (minimum(point + 1, self.points - 1), og)
         rows = count if self.is_open else chunk
@@ -137,6 +138,7 @@ class Winograd:
             self._input(v, half, first, count, wrap(0), wrap(self.in_blocks), self.room),
             For(og, part * share, end, seq(multiply, back)),
         )
+        body = Let(count, real, body) if isinstance(count, Var) else body
         chunks, splits = pieces(self.tiles, self.chunk), scalars.named("splits", self.splits)
         body = decode(task, [(piece, chunks), (part, splits)], body)
         return Kernel(
@@ -191,9 +193,9 @@ class Winograd:
         block0 = og * self.tile.blocks
         if isinstance(self.tiles, int):
             return self._products(v, mm, panel, (wrap(0), after), self.tiles, block0, self.tiles)
-        piece = Var("piece")
-        count = minimum(self.tiles - piece * self.room, self.room)
+        piece, count = Var("piece"), Var("count")
         body = self._products(v, mm, panel, (wrap(0), after), self.room, block0, count, piece)
+        body = Let(count, minimum(self.tiles - piece * self.room, self.room), body)
         return For(piece, 0, ceil_div(self.tiles, self.room), body)
 
     def _blocks_of(self, og: Expr) -> Expr:
@@ -367,21 +369,21 @@ class Winograd:
     def _open_rows(
         self, rows: Expr, one: Callable[[Expr, int], Stmt], piece: Expr | None
     ) -> Stmt:
-        """Full tiles and one of about the size of the rest; rows past the end are not looked at."""
-        full, rest, i, most = Var("full"), Var("rest"), Var("tile"), self.tile.pixels
+        """As ``_known_rows``; a row past the end may be done too, which nobody will look at."""
+        full, mid, last = Var("full"), Var("mid", "bool"), Var("last")
+        i, most, cut = Var("tile"), self.tile.pixels, RowCut(self.tile.pixels)
         before = wrap(0) if piece is None else piece * (self.room // most)
-        fewest = self.fewest if piece is not None else min(self.fewest, self.room)
-        tiles = -(-fewest // most)
+        tiles = -(-(self.fewest if piece is not None else min(self.fewest, self.room)) // most)
         self.share = (before + i, tiles)
         loop = For(i, 0, full, one(i * most, most))
         self.share = (before + full, tiles)
-        sizes = [n for n in tile_sizes(most) if n < most or most - 1 not in tile_sizes(most)]
+        half = If(mid, one(full * most, cut.half)) if cut.half else seq()
         code: Stmt = seq()
-        for size in reversed(sizes):
-            tile = one(full * most, size)
-            code = tile if size == sizes[-1] else If(rest <= size, tile, code)
-        code = Let(rest, rows - full * most, If(rest > 0, code))
-        return Let(full, rows // most, seq(loop, code))
+        for size in reversed(cut.sizes):
+            tile = one(rows - last, size)
+            code = tile if size == most else If(last <= size, tile, code)
+        body = seq(loop, half, If(last > 0, code))
+        return cut.named(rows, (full, mid, last), body)
 
     def _prefetch(self, position: Expr, times: int) -> list[Stmt]:
         """Each tile asks, step by step, for its share of the weights wanted next."""

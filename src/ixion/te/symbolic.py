@@ -26,6 +26,7 @@ from ixion.te.simplify import (
 
 DEEPEST = 6  # replacements that may depend on each other
 MOST = 64  # terms of a polynomial
+LONGEST = 1000  # steps of a proof
 
 
 def never_negative(form: Linear, ranges: Ranges) -> bool:
@@ -35,7 +36,7 @@ def never_negative(form: Linear, ranges: Ranges) -> bool:
         return True
     if not any(_is_symbolic(e, ranges) for e, _ in form.terms.values()):
         return False
-    return _proved(form, ranges, DEEPEST)
+    return _Search(ranges).proved(form, DEEPEST)
 
 
 def _is_symbolic(expr: Expr, ranges: Ranges) -> bool:
@@ -45,17 +46,60 @@ def _is_symbolic(expr: Expr, ranges: Ranges) -> bool:
     )
 
 
-def _proved(form: Linear, ranges: Ranges, depth: int) -> bool:
-    if len(form.terms) > MOST:
+class _Search:
+    """One proof; gives up after ``LONGEST`` steps, for what one replacement leads to multiplies."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        self.ranges, self.steps = ranges, 0
+
+    def proved(self, form: Linear, depth: int) -> bool:
+        self.steps += 1
+        if len(form.terms) > MOST or self.steps > LONGEST:
+            return False
+        for var in _loop_variables(form):
+            slope, rest = coefficient(form, var)
+            if slope is None or rest is None:
+                continue
+            end = self._worst_end(var, slope, depth)
+            if end is not None:
+                return self.proved(rest.plus(multiplied(slope, end)), depth)
+        positive = _all_positive(form, self.ranges)
+        return positive or (depth > 0 and self._proved_by_bounds(form, depth))
+
+    def _worst_end(self, var: Var, slope: Linear, depth: int) -> Linear | None:
+        lo, hi = self.ranges.get(var, (None, None))
+        below = depth - 1 if depth else 0
+        if lo is not None and self.proved(slope, below):
+            return Linear(lo, {})
+        if hi is not None and self.proved(slope.scaled(-1), below):
+            return linear(hi, {}) if isinstance(hi, Expr) else Linear(hi, {})
+        return None
+
+    def _proved_by_bounds(self, form: Linear, depth: int) -> bool:
+        """Replaces one quotient, minimum or maximum by something that makes the form smaller."""
+        for key, (e, c) in form.terms.items():
+            rest = Linear(form.const, {k: t for k, t in form.terms.items() if k != key})
+            factors = factors_of(e)
+            for position, f in enumerate(factors):
+                others = factors[:position] + factors[position + 1 :]
+                if not isinstance(f, Binary) or any(_below_zero(o, self.ranges) for o in others):
+                    continue
+                if c == -1 and not others and self._above_quotient(rest, f, depth):
+                    return True
+                around = _term(others, c)
+                for scale, smaller in _bounds_of_atom(f, c > 0):
+                    lower = rest.scaled(scale).plus(multiplied(around, smaller))
+                    if self.proved(lower, depth - 1):
+                        return True
         return False
-    for var in _loop_variables(form):
-        slope, rest = coefficient(form, var)
-        if slope is None or rest is None:
-            continue
-        end = _worst_end(var, slope, ranges, depth)
-        if end is not None:
-            return _proved(rest.plus(multiplied(slope, end)), ranges, depth)
-    return _all_positive(form, ranges) or (depth > 0 and _proved_by_bounds(form, ranges, depth))
+
+    def _above_quotient(self, rest: Linear, quotient: Binary, depth: int) -> bool:
+        """``rest >= a // b`` in whole numbers is ``(rest + 1) * b > a``."""
+        if quotient.op != "floordiv" or _below_one(quotient.b, self.ranges):
+            return False
+        whole = multiplied(rest.plus(Linear(1, {})), linear(quotient.b, {}))
+        apart = whole.plus(linear(quotient.a, {}).scaled(-1)).plus(Linear(-1, {}))
+        return self.proved(apart, depth - 1)
 
 
 def _loop_variables(form: Linear) -> list[Var]:
@@ -93,15 +137,6 @@ def _term(factors: list[Expr], c: int) -> Linear:
     return Linear(0, {atom_key(product): (product, c)})
 
 
-def _worst_end(var: Var, slope: Linear, ranges: Ranges, depth: int) -> Linear | None:
-    lo, hi = ranges.get(var, (None, None))
-    if lo is not None and _proved(slope, ranges, depth - 1 if depth else 0):
-        return Linear(lo, {})
-    if hi is not None and _proved(slope.scaled(-1), ranges, depth - 1 if depth else 0):
-        return linear(hi, {}) if isinstance(hi, Expr) else Linear(hi, {})
-    return None
-
-
 def _all_positive(form: Linear, ranges: Ranges) -> bool:
     """Whether no coefficient is negative once everything is counted from its least value."""
     shifted = Linear(form.const, {})
@@ -117,29 +152,6 @@ def _all_positive(form: Linear, ranges: Ranges) -> bool:
         if len(shifted.terms) > MOST:
             return False
     return shifted.const >= 0 and all(c >= 0 for _, c in shifted.terms.values())
-
-
-def _proved_by_bounds(form: Linear, ranges: Ranges, depth: int) -> bool:
-    """Replaces one quotient, minimum or maximum by something that makes the form smaller."""
-    for key, (e, c) in form.terms.items():
-        rest = Linear(form.const, {k: t for k, t in form.terms.items() if k != key})
-        factors = factors_of(e)
-        for position, f in enumerate(factors):
-            others = factors[:position] + factors[position + 1 :]
-            if not isinstance(f, Binary) or any(_below_zero(o, ranges) for o in others):
-                continue
-            if c == -1 and not others and f.op == "floordiv" and not _below_one(f.b, ranges):
-                # ``rest >= a // b`` in whole numbers is ``(rest + 1) * b > a``.
-                whole = multiplied(rest.plus(Linear(1, {})), linear(f.b, {}))
-                apart = whole.plus(linear(f.a, {}).scaled(-1)).plus(Linear(-1, {}))
-                if _proved(apart, ranges, depth - 1):
-                    return True
-            around = _term(others, c)
-            for scale, smaller in _bounds_of_atom(f, c > 0):
-                lower = rest.scaled(scale).plus(multiplied(around, smaller))
-                if _proved(lower, ranges, depth - 1):
-                    return True
-    return False
 
 
 def _below_one(expr: Expr, ranges: Ranges) -> bool:
