@@ -19,7 +19,7 @@ class Share:
 
     Each goes through the depth in ``steps`` of ``times`` elements; together they ask for all
     ``size`` elements of the panel, and a little more where these do not divide.  ``more`` says that
-    there may be more tiles than that: those ask for what was asked for last.
+    there may be more tiles than that: those ask for what the last one asked for.
     """
 
     number: Expr
@@ -34,9 +34,8 @@ class Share:
         line = line_of(weights)
         lines = -(-self.size // line)
         each = -(-lines // (self.tiles * self.steps))
-        done = self.number * (self.steps * each * line) + position * (each * line // self.times)
-        if self.more:
-            done = minimum(done, self.size)
+        number = minimum(self.number, self.tiles - 1) if self.more else self.number
+        done = number * (self.steps * each * line) + position * (each * line // self.times)
         at = simplify(start + done)
         return [Prefetch(weights, at + i * line) for i in range(each)]
 

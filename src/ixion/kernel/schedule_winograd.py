@@ -18,10 +18,9 @@ from ixion.kernel.scalars import at_least, at_most, pieces
 from ixion.kernel.schedule import Lowered, Pack, Place, block_size, register_schedule
 from ixion.kernel.schedule_conv import DirectConv
 from ixion.kernel.sizes import ceil_div, fixed, is_static, product
-from ixion.kernel.tile import TileShape, choose_tile, row_tile
+from ixion.kernel.tile import TileShape, choose_tile, usual_tile
 from ixion.kernel.winograd import Image, Winograd, tiles_of
 from ixion.kernel.winograd_math import MOST_POINTS, Axis, axis, map_cost, transformed_weights
-from ixion.te.expr import wrap
 from ixion.te.stmt import Buffer
 from ixion.te.tensor import Extent
 
@@ -37,7 +36,6 @@ FREELY, MOST_GROWTH, LIGHT, WEIGHT_COST = 6 << 20, 4.1, 1 << 20, 0.2
 NEAR_RATE, PHASE_RATE, PHASE_FAR_RATE = 24.0, 11.0, 3.0
 QUICK = 6.0  # bytes per cycle from a third-level cache that data between phases may be in
 PHASE_NEAR = 3 << 20  # bytes of them there
-PHASE_TILES = 2  # register tiles in a row's part where their number is known at run time only
 
 
 @dataclass(frozen=True)
@@ -160,18 +158,18 @@ def _open_plan(
     target: Target, block: int, tried: Sequence[Shape], plan: Plan, out: Sequence[Extent]
 ) -> Plan:
     """The variant with as many tiles at a time as ``_fused`` and ``_phases`` would take."""
-    shape, rows, cols = tried[0], plan.rows, plan.cols
-    outs = -(-shape.outs // block)
-    fewest = shape.batch * tiles_of(shape.height, shape.width, rows, cols)
-    tiles = product([
-        out[0], ceil_div(out[2], rows.m), ceil_div(out[3], cols.m)
-    ])  # fmt: skip
-    tile = row_tile(target, block, wrap(tiles), outs)
+    rows, cols, ins, outs = plan.rows, plan.cols, tried[0].ins, -(-tried[0].outs // block)
+    counts = [s.batch * tiles_of(s.height, s.width, rows, cols) for s in tried]
+    tiles = product([out[0], ceil_div(out[2], rows.m), ceil_div(out[3], cols.m)])
+    blocks = -(-ins // block)
     if not plan.fused:
-        room = PHASE_TILES * tile.pixels
-        return replace(plan, tile=tile, chunk=room, splits=1, room=room, fewest=fewest)
-    size = _most_tiles(rows, cols, -(-shape.ins // block), block)
-    room = -(-(size + size // 2 + 1) // tile.pixels) * tile.pixels
+        tile = usual_tile(target, block, counts, outs)
+        cuts = at_least(at_most(tiles // 8, -(-8 // blocks)), 1)
+        chunk = pieces(tiles, cuts)
+        return replace(plan, tile=tile, chunk=chunk, splits=1, room=1, fewest=counts[0])
+    size = _most_tiles(rows, cols, blocks, block)
+    sizes = [_even_chunk(n, max(1, round(n / size)), outs) for n in counts]
+    tile = usual_tile(target, block, sizes, outs)
     cuts = at_least((tiles * 2 + size) // (2 * size), 1)
     even = (cuts + 1) // 2 * 2
     if outs > 2:  # then tasks share a single chunk by output blocks
@@ -179,7 +177,8 @@ def _open_plan(
     chunk = pieces(tiles, even)
     groups = -(-outs // tile.blocks)
     splits = at_most(at_least(FEWEST_TASKS // at_least(pieces(tiles, chunk), 1), 1), groups)
-    return replace(plan, tile=tile, chunk=chunk, splits=splits, room=room, fewest=fewest)
+    room = size + size // 2 + 1
+    return replace(plan, tile=tile, chunk=chunk, splits=splits, room=room, fewest=min(sizes))
 
 
 def _held(weights: int) -> float:

@@ -17,6 +17,7 @@ from ixion.te.expr import Const, Expr, broadcast, intrinsic
 from ixion.te.stmt import Buffer, Stmt, seq
 from ixion.te.tensor import Extent
 
+NEARLY = 0.004  # in time per product: as good as equal
 LONGEST = 16  # pixels of a tile of a row whose length is not known: its last tile has any size
 
 
@@ -57,20 +58,30 @@ def choose_tile(target: Target, lanes: int, length: int, blocks: int) -> TileSha
 
 
 def row_tile(target: Target, lanes: int, length: Extent, blocks: int) -> TileShape:
-    """``choose_tile``, also for rows whose length is known at run time only.
-
-    Those are cut into full tiles and a rest, so what counts is the time per product of a full tile.
-    """
+    """``choose_tile``, also for rows whose length is known at run time only: a long one's tile."""
     if isinstance(length, int):
         return choose_tile(target, lanes, length, blocks)
+    return usual_tile(target, lanes, (), blocks)
+
+
+def usual_tile(
+    target: Target, lanes: int, lengths: Sequence[int], blocks: int
+) -> TileShape:
+    """The tile for rows whose length is known at run time only, and usually one of ``lengths``.
+
+    Rows are cut into full tiles and a rest, so what counts is the time per product of a full tile
+    where no lengths are given.  Of equals it takes the one with more blocks, which reads rows less
+    often.
+    """
     registers = vector_registers(target, lanes)
     best: tuple[float, TileShape] | None = None
     for b in range(1, min(blocks, 8) + 1):
         pixels = min((registers - b - 1) // b, LONGEST)
         if pixels < 1 or (blocks % b and not (b <= 2 and blocks > 8)):
             continue
-        score = _cost(pixels, pixels, blocks, b)
-        if best is None or score < best[0] - 1e-9:
+        tried = [(n, even_tiles(n, pixels)[0]) for n in lengths] or [(pixels, pixels)]
+        score = sum(_cost(n, most, blocks, b) for n, most in tried) / len(tried)
+        if best is None or score < best[0] + NEARLY:
             best = (score, TileShape(pixels, b))
     assert best is not None
     return best[1]

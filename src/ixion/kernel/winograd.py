@@ -44,9 +44,9 @@ class Image:
 class Winograd:
     """One layer, cut into tiles of ``rows.m x cols.m`` outputs, ``chunk`` tiles at a time.
 
-    Where it is known at run time only how many tiles there are, so is the chunk: it has at most
-    ``room`` tiles, and transformed data lies in chunks one after another.  ``fewest`` is a usual
-    number of tiles of a small picture.
+    Where it is known at run time only how many tiles there are, so is the chunk; ``room`` is how
+    many it may have in private memory, ``fewest`` how many are multiplied at a time in small
+    pictures.
     """
 
     rows: Axis
@@ -78,6 +78,9 @@ class Winograd:
         self.is_open = not isinstance(self.tiles, int)
         if not self.room:
             self.room = fixed(self.chunk)
+        # Tiles of a block of channels in transformed data: odd, so that the points of one tile, as
+        # many blocks apart, do not all fall into the same sets of a cache.
+        self.apart = self.room | 1 if self.is_open else self.room
         self.in_blocks = -(-self.data.channels // self.block)
         self.out_blocks = -(-self.result.channels // self.block)
         self.groups = -(-self.out_blocks // self.tile.blocks)
@@ -92,21 +95,22 @@ class Winograd:
 
     # Sizes in elements.
 
-    def v_size(self, tiles: int) -> int:
-        return self.points * self.in_blocks * tiles * self.block
+    def v_size(self, tiles: Extent) -> Extent:
+        return tiles * (self.points * self.in_blocks * self.block)
 
-    def m_size(self, tiles: int, blocks: int) -> int:
-        return self.points * blocks * tiles * self.block
+    def m_size(self, tiles: Extent, blocks: int) -> Extent:
+        return tiles * (self.points * blocks * self.block)
 
     def temps(self) -> list[Extent]:
         """Bytes of transformed data and of products where the phases are kernels of their own."""
-        if isinstance(self.tiles, int):
-            return [4 * self.v_size(self.tiles), 4 * self.m_size(self.tiles, self.out_blocks)]
-        chunks = ceil_div(self.tiles, self.room)
-        sizes = self.v_size(self.room), self.m_size(self.room, self.out_blocks)
-        return [as_extent(chunks * (4 * size)) for size in sizes]
+        row = self._row()
+        return [as_extent(n * 4) for n in (self.v_size(row), self.m_size(row, self.out_blocks))]
 
-    def _half(self, offset: int) -> Buffer:
+    def _row(self) -> Extent:
+        """Tiles of a block of channels in shared memory; of unknown ones one more, and odd."""
+        return self.tiles if isinstance(self.tiles, int) else self.tiles + 1 + self.tiles % 2
+
+    def _half(self, offset: Extent) -> Buffer:
         """Room for a tile that has been transformed along one axis."""
         return Buffer("half", self.source.dtype, "scratch", self.line_size, offset=offset)
 
@@ -116,7 +120,7 @@ class Winograd:
         """All phases in one kernel; a task is a chunk of tiles and a part of the output blocks."""
         task, og, piece, part = Var("task"), Var("og"), Var("piece"), Var("part")
         dtype, scalars = self.source.dtype, Scalars()
-        v_size, m_size = self.v_size(self.room), self.m_size(self.room, self.tile.blocks)
+        v_size, m_size = self.v_size(self.apart), self.m_size(self.apart, self.tile.blocks)
         v = Buffer("v", dtype, "scratch", v_size, offset=0)
         mm = Buffer("m", dtype, "scratch", m_size, offset=4 * v_size)
         half = self._half(4 * (v_size + m_size))
@@ -127,15 +131,15 @@ class Winograd:
         point = Var("point")
         following = (minimum(point + 1, self.points - 1), og)
         rows = count if self.is_open else chunk
-        panel = self._products(v, mm, (point, og), following, self.room, wrap(0), rows)
+        panel = self._products(v, mm, (point, og), following, self.apart, wrap(0), rows)
         multiply = For(point, 0, self.points, panel)
         back = self._output(
-            mm, half, first, count, og * self.tile.blocks, self._blocks_of(og), self.room, wrap(0)
+            mm, half, first, count, og * self.tile.blocks, self._blocks_of(og), self.apart, wrap(0)
         )
         share = scalars.named("share", pieces(self.groups, self.splits))
         end: Expr = minimum((part + 1) * share, self.groups)
         body = seq(
-            self._input(v, half, first, count, wrap(0), wrap(self.in_blocks), self.room),
+            self._input(v, half, first, count, wrap(0), wrap(self.in_blocks), self.apart),
             For(og, part * share, end, seq(multiply, back)),
         )
         body = Let(count, real, body) if isinstance(count, Var) else body
@@ -156,47 +160,33 @@ class Winograd:
         """Input transform, products and output transform as kernels over shared memory."""
         t1, t2, t3, piece = Var("task"), Var("task"), Var("task"), Var("piece")
         ib, og, point, ob = Var("ib"), Var("og"), Var("point"), Var("ob")
-        half = self._half(0)
+        half, scalars = self._half(0), Scalars()
+        chunk, row = scalars.named("chunk", self.chunk), scalars.named("apart", self._row())
         chunks = pieces(self.tiles, self.chunk)
-        start = piece * self.chunk
-        count = minimum(wrap(self.tiles) - start, self.chunk)
-        into, back, stride = self._piece(piece)
-        first = self._input(v, half, start, count, ib, ib + 1, stride, into)
-        second = self._all_products(v, mm, (point, og))
-        third = self._output(mm, half, start, count, ob, wrap(1), stride, ob, back)
+        start = piece * chunk
+        count = minimum(wrap(self.tiles) - start, chunk)
+        first = self._input(v, half, start, count, ib, ib + 1, row, start)
+        panel = minimum(point * self.groups + og + 1, self.points * self.groups - 1)
+        tiles = scalars.named("tiles", self.tiles)
+        second = self._products(
+            v, mm, (point, og), (wrap(0), panel), row, og * self.tile.blocks, tiles
+        )
+        third = self._output(mm, half, start, count, ob, wrap(1), row, ob, start)
         ends = tuple(b for b in params if b not in (self.source, self.weights))
-        ins = [(ib, self.in_blocks), (piece, chunks)]
+        ins = [(ib, self.in_blocks), (piece, scalars.named("chunks", chunks))]
         mids = [(point, self.points), (og, self.groups)]
-        outs = [(ob, self.out_blocks), (piece, chunks)]
+        outs = [(ob, self.out_blocks), *ins[1:]]
         room, own = 4 * self.line_size, self._locals(half)
+        given, values = tuple(scalars.values), tuple(scalars.values.values())
         return [
             (Kernel(f"{name}_in", (v, self.source), t1, self.in_blocks * chunks,
-                    decode(t1, ins, first), scratch=room, locals=own), (v, self.source)),
+                    decode(t1, ins, first), given, room, own, values), (v, self.source)),
             (Kernel(f"{name}_mm", (mm, v, self.weights), t2, self.points * self.groups,
-                    decode(t2, mids, second), locals=(self.acc.buffer,)),
+                    decode(t2, mids, second), given, 0, (self.acc.buffer,), values),
              (mm, v, self.weights)),
             (Kernel(f"{name}_out", (*ends, mm), t3, self.out_blocks * chunks,
-                    decode(t3, outs, third), scratch=room, locals=own), (*ends, mm)),
+                    decode(t3, outs, third), given, room, own, values), (*ends, mm)),
         ]  # fmt: skip
-
-    def _piece(self, piece: Expr) -> tuple[Expr, Expr, int]:
-        """Where a chunk begins in transformed data and in products, in tiles; tiles of a block."""
-        if isinstance(self.tiles, int):
-            return piece * self.chunk, piece * self.chunk, self.tiles
-        data, products = self.in_blocks * self.points, self.out_blocks * self.points
-        return piece * (data * self.room), piece * (products * self.room), self.room
-
-    def _all_products(self, v: Buffer, mm: Buffer, panel: tuple[Var, Var]) -> Stmt:
-        """The products of one point and group for all tiles."""
-        point, og = panel
-        after = minimum(point * self.groups + og + 1, self.points * self.groups - 1)
-        block0 = og * self.tile.blocks
-        if isinstance(self.tiles, int):
-            return self._products(v, mm, panel, (wrap(0), after), self.tiles, block0, self.tiles)
-        piece, count = Var("piece"), Var("count")
-        body = self._products(v, mm, panel, (wrap(0), after), self.room, block0, count, piece)
-        body = Let(count, minimum(self.tiles - piece * self.room, self.room), body)
-        return For(piece, 0, ceil_div(self.tiles, self.room), body)
 
     def _blocks_of(self, og: Expr) -> Expr:
         if self.out_blocks % self.tile.blocks == 0:
@@ -241,7 +231,7 @@ class Winograd:
         count: Expr,
         b0: Expr,
         b1: Expr,
-        stride: int,
+        stride: Extent,
         base: Expr | int = 0,
     ) -> Stmt:
         """Transforms input blocks [b0, b1) of ``count`` tiles from tile ``first`` on."""
@@ -267,7 +257,7 @@ class Winograd:
         return For(ib, b0, b1, self._per_tile(first, count, i, one))
 
     def _transform_in(
-        self, v: Buffer, half: Buffer, target: Expr, stride: int, cell: Callable[..., Expr]
+        self, v: Buffer, half: Buffer, target: Expr, stride: Extent, cell: Callable[..., Expr]
     ) -> Stmt:
         """Columns of the tile first, then rows; an axis that passes through is left out."""
         gap = self.in_blocks * stride * self.block
@@ -328,7 +318,7 @@ class Winograd:
 
     def _products(
         self, v: Buffer, mm: Buffer, panel: tuple[Expr, Expr], following: tuple[Expr, Expr],
-        tiles: int, block0: Expr, rows: Extent, piece: Expr | None = None,
+        tiles: Extent, block0: Expr, rows: Extent,
     ) -> Stmt:  # fmt: skip
         """``M[point] = V[point] @ U[point]`` for one group of output blocks.
 
@@ -341,16 +331,13 @@ class Winograd:
         u_at = (point * self.groups + og) * size
         self.ahead = simplify((following[0] * self.groups + following[1]) * size)
         m_at = (point * self._blocks_in(mm) + block0) * (tiles * self.block)
-        if piece is not None:
-            v_at = v_at + piece * self.v_size(tiles)
-            m_at = m_at + piece * self.m_size(tiles, self.out_blocks)
 
         def one(start: Expr, size: int) -> Stmt:
             return self._product_tile(v, mm, v_at, u_at, m_at, start, size, tiles, og)
 
         if isinstance(rows, int):
             return self._known_rows(rows, one)
-        return self._open_rows(rows, one, piece)
+        return self._open_rows(rows, one)
 
     def _known_rows(self, rows: int, one: Callable[[Expr, int], Stmt]) -> Stmt:
         """Tiles of nearly equal size over so many rows; ``one`` makes one from some row on."""
@@ -366,17 +353,14 @@ class Winograd:
             at, done = at + run * size, done + run
         return seq(*parts)
 
-    def _open_rows(
-        self, rows: Expr, one: Callable[[Expr, int], Stmt], piece: Expr | None
-    ) -> Stmt:
+    def _open_rows(self, rows: Expr, one: Callable[[Expr, int], Stmt]) -> Stmt:
         """As ``_known_rows``; a row past the end may be done too, which nobody will look at."""
         full, mid, last = Var("full"), Var("mid", "bool"), Var("last")
         i, most, cut = Var("tile"), self.tile.pixels, RowCut(self.tile.pixels)
-        before = wrap(0) if piece is None else piece * (self.room // most)
-        tiles = -(-(self.fewest if piece is not None else min(self.fewest, self.room)) // most)
-        self.share = (before + i, tiles)
+        tiles = -(-self.fewest // most)
+        self.share = (i, tiles)
         loop = For(i, 0, full, one(i * most, most))
-        self.share = (before + full, tiles)
+        self.share = (full, tiles)
         half = If(mid, one(full * most, cut.half)) if cut.half else seq()
         code: Stmt = seq()
         for size in reversed(cut.sizes):
@@ -406,7 +390,7 @@ class Winograd:
         m_at: Expr,
         start: Expr,
         size: int,
-        stride: int,
+        stride: Extent,
         og: Expr,
     ) -> Stmt:
         ib, k, u, x, w = Var("ib"), Var("k"), Var("u"), Var("x"), Var("w")
@@ -471,7 +455,7 @@ class Winograd:
         count: Expr,
         block0: Expr,
         blocks: Expr,
-        stride: int,
+        stride: Extent,
         m_block: Expr,
         base: Expr | int = 0,
     ) -> Stmt:
