@@ -14,6 +14,7 @@ from ixion.kernel.row_index import unflatten
 from ixion.kernel.sizes import as_extent, is_static, product, same_extent, sizes_in, top
 from ixion.te.evaluate import evaluate
 from ixion.te.expr import Const, Expr, Read, Var, substitute, wrap
+from ixion.te.simplify import const_value, simplify
 from ixion.te.tensor import Extent, Tensor
 
 # Sizes that a form is looked for with, in turn; neighbours have no common divisor.
@@ -183,9 +184,8 @@ def _proved(form: Strides, final: Tensor, product_: Tensor) -> bool:
 
     Access(given={product_: note}).element(final, unflatten(place, _shape(final)), ranges)
     wanted = (high * form.period + low, m, d)
-    return len(seen) == 1 and all(
-        same_extent(x, y) for x, y in zip(seen[0], wanted, strict=True)
-    )
+    apart = [simplify(x - y, ranges) for index in seen for x, y in zip(index, wanted, strict=True)]
+    return len(seen) == 1 and all(const_value(difference) == 0 for difference in apart)
 
 
 def _shape(tensor: Tensor) -> list[Extent]:

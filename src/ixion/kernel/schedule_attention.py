@@ -22,7 +22,7 @@ from ixion.kernel.layout import PLAIN, Layout
 from ixion.kernel.open_rows import MANY
 from ixion.kernel.schedule import Lowered, Place, Schedule, layout_pack, register_schedule
 from ixion.kernel.sizes import as_extent, ceil_div, is_static, least, most
-from ixion.kernel.tile import vector_registers
+from ixion.kernel.tile import TileShape, vector_registers
 from ixion.op.typed import attrs_of, dims_of, dtype_of
 from ixion.te.expr import Expr, wrap
 from ixion.te.stmt import Buffer
@@ -114,6 +114,8 @@ class AttentionSchedule(Schedule):
                 result_blocks(registers, tile.pixels), guarded=self.guarded,
             ), None)]  # fmt: skip
         tile = open_attention_tile(self.target, lanes, sizes.depth, sizes.width)
+        if isinstance(rows, int):
+            tile = TileShape(min(tile.pixels, rows), tile.blocks)
         common = (
             *sizes, lanes, tile, chunk, "float32", self.params[0], parts,
             result_blocks(registers, tile.pixels),
