@@ -403,6 +403,19 @@ def test_names_of_the_file_are_kept_and_programs_read_back() -> None:
     assert "shape=[n, m, 4]" in made.astext(show_meta_data=False)
 
 
+def test_names_that_are_no_names() -> None:
+    shape = ("batch-size", "?", "if", "", "past", "past + 1", "2nd", "-1")
+    made = imported(model([node("Relu", "x", "y")], {"x": shape}, {}))
+    kind = made["main"].params[0].checked_type
+    names = ["batch_size", "x_1", "if_", "x_3", "past", "past + 1", "_2nd", "x_7"]
+    assert [str(d) for d in kind.shape] == names
+    x = np.ones((2, 3, 1, 2, 4, 5, 1, 2), FLOAT)
+    assert evaluate(made, [x]).shape == x.shape
+    assert bind_inputs(made, {"x": x.shape})["main"].body.checked_type.shape == x.shape
+    with pytest.raises(InputError):
+        bind_inputs(made, {"x": (2, 3, 1, 2, 4, 6, 1, 2)})
+
+
 def test_a_size_built_into_the_model_is_no_open_size() -> None:
     nodes = [node("Reshape", "x wanted", "y")]
     module = imported(model(nodes, {"x": ("batch", 6)}, {"wanted": ints(1, 2, 3)}))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import keyword
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ixion.base import dim as dims
@@ -17,13 +18,28 @@ from ixion.transform.guards import ASSUMED, fixed_sizes, guards_of
 Shape = tuple[Dim, ...]
 
 
-def symbol(text: str) -> Dim:
-    """The dim a file's size name stands for; an expression of names (`2*n`) is read as one."""
+def symbol(text: str, alone: Collection[str], otherwise: str) -> Dim:
+    """The dim a file's size name stands for; `otherwise` names what says nothing (`?`, a number).
+
+    An expression (`past + 1`) is read as one if its names are sizes of their own (`alone`), for
+    `batch-size` is a name.
+    """
     try:
-        return dims.parse(text)
+        found = dims.parse(text)
     except (ValueError, ZeroDivisionError):
-        name = re.sub(r"\W", "_", text)
-        return SymVar(name if not name[:1].isdigit() else f"_{name}")
+        found = None
+    names = frozenset() if found is None else dims.free_vars(found)
+    if found is not None and not names:
+        text = otherwise
+    elif found is not None and (names == {text} or names <= set(alone)):
+        return found
+    return SymVar(_identifier(text))
+
+
+def _identifier(text: str) -> str:
+    name = re.sub(r"\W", "_", text)
+    name = f"_{name}" if name[:1].isdigit() else name
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def bind_sizes(

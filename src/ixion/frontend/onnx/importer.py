@@ -244,6 +244,7 @@ class _Importer:
 def _stated_inputs(graph: Graph, name: str) -> dict[str, TensorType]:
     """Types of the inputs as the file states them; weights listed among them are left out."""
     found: dict[str, TensorType] = {}
+    alone = {dim for value in graph.inputs for dim in value.shape or () if isinstance(dim, str)}
     for value in graph.inputs:
         if value.name in graph.initializers:
             continue
@@ -254,7 +255,8 @@ def _stated_inputs(graph: Graph, name: str) -> dict[str, TensorType]:
                 hint="set the input's shape and export again",
             )
         sizes = tuple(
-            dim if isinstance(dim, int) else symbol(dim or f"{value.name}_{axis}")
+            dim if isinstance(dim, int) and dim >= 0
+            else symbol(str(dim or "?"), alone, f"{value.name}_{axis}")
             for axis, dim in enumerate(value.shape)
         )
         found[value.name] = TensorType(sizes, dtype_of(value.elem_type))
