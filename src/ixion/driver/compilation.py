@@ -12,6 +12,7 @@ from ixion.base.errors import (
     ConfigError,
     InputError,
     IxionError,
+    TypeInferenceError,
     UnsupportedOpError,
     did_you_mean,
 )
@@ -238,11 +239,14 @@ def simplest(module: IRModule, opt_level: int) -> tuple[IRModule, bool]:
     if is_plain(module):
         return module, True
     module = simplified(module, opt_level)
-    named = module
-    tensors = all(isinstance(p.checked_type, TensorType) for p in module["main"].params)
-    if tensors and any_symbols(module):
-        named = _named(module)
-    return module, is_plain(module) or becomes_steps(named)
+    if is_plain(module):
+        return module, True
+    if not all(isinstance(p.checked_type, TensorType) for p in module["main"].params):
+        return module, False
+    try:
+        return module, becomes_steps(_named(module) if any_symbols(module) else module)
+    except TypeInferenceError:  # sizes that only some of its branches need
+        return module, False
 
 
 def _machine(module: IRModule, options: _Options, key: str | None) -> Executable:

@@ -39,6 +39,7 @@ COMPILED: tuple[PipelineStep, ...] = (
     _plain("InferType", 0),
     _plain("SettleSizes", 0),
     _plain("OutlineControl", 0),
+    _plain("SettleSizes", 0),  # sizes that lets and functions hid
     _plain("FindLayerNorm", 2),
     _plain("SimplifyInference", 0, keep_rows=True),
     _plain("SplitToSlices", 0),

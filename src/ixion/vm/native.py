@@ -13,9 +13,9 @@ from ixion.base.errors import IxionError
 from ixion.ir import Call, Constant, Expr, Function, GlobalVar, IRModule, TensorType, TupleType, Var
 from ixion.op.bounds import is_bounded
 from ixion.transform.context import PassContext
-from ixion.transform.outline_control import has_control, why_left_alone
 from ixion.transform.remove_unused_functions import RemoveUnusedFunctions, called_globals
 from ixion.vm.draft import Value
+from ixion.vm.prepare import becomes_steps
 
 __all__ = ["NativeFunctions", "bounded_call"]
 
@@ -47,7 +47,7 @@ class NativeFunctions:
         if not all(_is_known(p.checked_type) for p in function.params):
             return False
         try:
-            return has_control(self.module, name) and why_left_alone(self.module, name) is None
+            return becomes_steps(self.module, name)
         except IxionError:
             return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from ixion.base.errors import TypeInferenceError
 from ixion.ir import (
     Call,
     Constant,
@@ -24,8 +25,12 @@ from ixion.ir import (
 from ixion.ir.visitor import post_order
 from ixion.op.typed import op_attr
 from ixion.transform.context import PassContext
+from ixion.transform.infer_type import InferType
+from ixion.transform.outline_control import OutlineControl
 from ixion.transform.pass_infra import Sequential
 from ixion.transform.registry import get_pass
+from ixion.transform.remove_unused_functions import RemoveUnusedFunctions
+from ixion.transform.settle_sizes import SettleSizes
 from ixion.transform.to_graph_normal_form import ToGraphNormalForm
 from ixion.vm.naming import Names, constant_value, has_unknown, infer_named
 
@@ -41,13 +46,16 @@ _SMALL = 100
 
 def is_plain(module: IRModule) -> bool:
     """Whether ``main`` is dataflow of tensors whose sizes follow from those of its inputs."""
-    main = module["main"]
-    if not isinstance(main, Function) or not all(
-        isinstance(p.checked_type, TensorType) for p in main.params
+    return _is_plain(module["main"])
+
+
+def _is_plain(function: object) -> bool:
+    if not isinstance(function, Function) or not all(
+        isinstance(p.checked_type, TensorType) for p in function.params
     ):
         return False
-    order = post_order(main.body)
-    return all(map(_is_dataflow, order)) and _has_known_sizes(main, order)
+    order = post_order(function.body)
+    return all(map(_is_dataflow, order)) and _has_known_sizes(function, order)
 
 
 def _is_dataflow(node: Expr) -> bool:
@@ -87,13 +95,14 @@ def _has_known_sizes(main: Function, order: Iterable[Expr]) -> bool:
     return True
 
 
-def becomes_steps(module: IRModule) -> bool:
-    """Whether all control flow of a typed module's ``main`` becomes steps of a plain program."""
-    if not all(isinstance(p.checked_type, TensorType) for p in module["main"].params):
+def becomes_steps(module: IRModule, entry: str = "main") -> bool:
+    """Whether all control flow of a function of a typed module becomes steps of plain dataflow."""
+    if not all(isinstance(p.checked_type, TensorType) for p in module[entry].params):
         return False
+    passes = [SettleSizes(), OutlineControl(entry), RemoveUnusedFunctions((entry,)), InferType()]
     with PassContext(opt_level=3):
-        outlined = _sequence("SettleSizes", "OutlineControl", "InferType")(module)
-    return is_plain(outlined)
+        outlined = Sequential(passes)(module)
+    return all(map(_is_plain, outlined.functions.values()))
 
 
 def simplified(module: IRModule, opt_level: int) -> IRModule:
@@ -105,10 +114,21 @@ def simplified(module: IRModule, opt_level: int) -> IRModule:
         module = _without_plain_functions(module)
         for name, level in _BEFORE:
             if level <= opt_level:
-                module = _sequence(name, "InferType")(module)
+                module = _typed_or_before(module, name)
         if all(isinstance(node, Let) or _is_dataflow(node) for node in _nodes(module)):
             module = _sequence("ToGraphNormalForm", "InferType")(module)
     return module
+
+
+def _typed_or_before(module: IRModule, name: str) -> IRModule:
+    """The module after a pass; as before where types that became more exact no longer agree.
+
+    Two branches may give tensors of different sizes as long as one of them is not known.
+    """
+    try:
+        return _sequence(name, "InferType")(module)
+    except TypeInferenceError:
+        return module
 
 
 def normalised(module: IRModule) -> IRModule:
