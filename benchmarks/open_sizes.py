@@ -15,6 +15,7 @@ import argparse
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -194,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS))
     parser.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/ixion-open"))
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "ixion-open")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--runs", type=int, default=10000)

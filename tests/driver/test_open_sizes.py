@@ -246,3 +246,10 @@ def test_some_sizes_given_and_others_left_open() -> None:
         np.testing.assert_allclose(made(a, b), a + b[:, None], rtol=1e-6)
     closed = ixion.compile(Function([x, y], body), inputs={"x": (4, 5)})
     assert closed.program is not None
+
+
+def test_open_programs_are_verified_at_made_up_sizes() -> None:
+    x, y = tensor("x", 2, n, 24), tensor("y", m, 24)
+    body = op.nn.softmax(op.nn.batch_matmul(x, op.exp(x), transpose_b=True), -1)
+    model = compiled([x, y], Tuple((body, op.add(y, y))), verify=True)
+    assert model(random(2, 5, 24), random(3, 24))[0].shape == (2, 5, 5)

@@ -30,6 +30,7 @@ from ixion.runtime.machine_file import AnyProgram
 from ixion.runtime.program import TensorSpec
 
 if TYPE_CHECKING:
+    from ixion.base.guard import Guard
     from ixion.ir import Function, IRModule
     from ixion.runtime.outline import Outline
     from ixion.runtime.session import Carried
@@ -170,7 +171,6 @@ def _from_module(
     key: str | None = None,
 ) -> Executable:
     from ixion.transform.infer_type import InferType
-    from ixion.transform.outline_control import has_control
 
     module = InferType()(module)
     if shapes:
@@ -178,18 +178,35 @@ def _from_module(
     module, machine = _with_control(module, options, key)
     if machine is not None:
         return machine
+    if options.executor == "reference":
+        return _reference(module, options, path)
     carried: list[Carried] = []
-    if options.executor == "compiled" and any_symbols(module):
+    if any_symbols(module):
         module = _named(module)
     if options.states:
         module, carried = _with_states(module, options)
+    return _native(module, options, path, key, carried)
+
+
+def _reference(module: IRModule, options: _Options, path: Path | None) -> Executable:
     function = module["main"]
     ins, outs = interface(module, function)
-    is_open = not all(_is_static(s.shape) for s in ins)
-    if options.executor == "reference":
-        if is_open:
-            return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
-        return ReferenceExecutable(module, function, ins, outs)
+    if any_symbols(module):
+        return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
+    return ReferenceExecutable(module, function, ins, outs)
+
+
+def _native(
+    module: IRModule,
+    options: _Options,
+    path: Path | None,
+    key: str | None,
+    carried: Sequence[Carried],
+) -> Executable:
+    """Machine code; or, where control flow or open sizes have none, what does them otherwise."""
+    from ixion.transform.outline_control import has_control
+
+    function, is_open = module["main"], any_symbols(module)
     try:
         with _paused_collection():
             # An open module is wanted again where it has no compiled form for all sizes.
@@ -201,13 +218,14 @@ def _from_module(
             raise
         if has_control(module):
             return _machine(module, options, key)
+        ins, outs = interface(module, function)
         return ShapeFreeExecutable(ins, outs, _specialiser(module, options, path))
     if key is not None:
         from ixion.driver import model_cache
 
         model_cache.keep(key, program)
     exe = _bind(program, options)
-    if options.verify and not is_open and not carried:
+    if options.verify and not carried:
         _check_code(exe, function, module)
     return exe
 
@@ -279,14 +297,24 @@ def _segment_compiler(options: _Options) -> Callable[[IRModule], Executable]:
     return compiled
 
 
+def _made_up(module: IRModule, guards: Sequence[Guard]) -> list[Any]:
+    """Random inputs, of sizes that the program allows where they are open."""
+    from ixion.transform.verify import example_sizes, random_inputs
+
+    function = module["main"]
+    sizes = example_sizes(function, guards) if any_symbols(module) else {}
+    return random_inputs(function, sizes=sizes)
+
+
 def _check_code(exe: Executable, function: Function, module: IRModule) -> None:
     """One run of the machine code against the reference; PassError where they differ."""
     from ixion.analysis.evaluate import evaluate
     from ixion.base.errors import PassError
     from ixion.driver.executable import flattened
-    from ixion.transform.verify import difference, random_inputs
+    from ixion.transform.guards import guards_of
+    from ixion.transform.verify import difference
 
-    values = random_inputs(function)
+    values = _made_up(module, [g for g in guards_of(module) if g.certain])
     want = flattened(evaluate(function, values, module))
     for spec, got, expected in zip(exe.outputs, exe.run_flat(values), want, strict=True):
         ratio = difference(got, expected)
@@ -359,8 +387,9 @@ def build(
     from ixion.transform.guards import guards_of
     from ixion.transform.verify import VerifyInstrument
 
-    instruments = [VerifyInstrument()] if options.verify else []
     guards = [g for g in guards_of(module) if g.certain] if any_symbols(module) else []
+    values = _made_up(module, guards) if options.verify else None
+    instruments = [VerifyInstrument(values)] if options.verify else []
     for name, after in pipeline.run(
         module, pipeline.COMPILED, options.target, options.opt_level, instruments
     ):

@@ -6,7 +6,7 @@ compared at a tolerance that grows with what the program adds up: passes may rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,26 +16,50 @@ from ixion.analysis.well_formedness import check_well_formed
 from ixion.base import dtype as dtypes
 from ixion.base.dtype import to_numpy
 from ixion.base.errors import IxionError, PassError
+from ixion.base.guard import Guard
 from ixion.ir import Function, IRModule, TensorType, TupleType, Type
+from ixion.ir.sizes import bound_type, type_symbols
 from ixion.transform.context import PassContext
 from ixion.transform.infer_type import InferType
 from ixion.transform.instrument import PassInstrument
 from ixion.transform.pass_info import PassInfo
 
-__all__ = ["VerifyInstrument", "difference", "random_inputs", "verified"]
+__all__ = ["VerifyInstrument", "difference", "example_sizes", "random_inputs", "verified"]
 
 _RELATIVE = 1e-4
+_EXAMPLES = (5, 7, 3, 8, 16, 32, 64, 96, 224, 1)
 _SEED = 20240229
 
 
-def random_inputs(func: Function, seed: int = _SEED) -> list[Any]:
-    """Values for the parameters of a typed function with static shapes.
+def random_inputs(
+    func: Function, seed: int = _SEED, sizes: Mapping[str, int] | None = None
+) -> list[Any]:
+    """Values for the parameters of a typed function; ``sizes`` are those of its symbols.
 
     Floats are normal, integers small and not negative (they may be indices), bools fair.
     Raises PassError for a parameter that cannot be made up, such as a function.
     """
     rng = np.random.default_rng(seed)
-    return [_random(param.checked_type, rng, param.name_hint) for param in func.params]
+    kinds = [bound_type(param.checked_type, sizes or {}) for param in func.params]
+    return [_random(k, rng, p.name_hint) for k, p in zip(kinds, func.params, strict=True)]
+
+
+def example_sizes(func: Function, guards: Iterable[Guard]) -> dict[str, int]:
+    """Sizes for the symbols of a function's parameters that all guards allow.
+
+    All different where that can be, so that one cannot stand in for another.  Raises PassError
+    where none of those tried is allowed.
+    """
+    names: dict[str, None] = {}
+    for param in func.params:
+        names.update(dict.fromkeys(sorted(type_symbols(param.checked_type))))
+    known = list(guards)
+    for number in range(len(_EXAMPLES)):
+        tried = {n: _EXAMPLES[(number + i) % len(_EXAMPLES)] for i, n in enumerate(names)}
+        for sizes in (tried, dict.fromkeys(names, _EXAMPLES[number])):
+            if all(guard.holds(sizes) for guard in known):
+                return sizes
+    raise PassError("verify: no sizes found that the program allows", found=", ".join(names))
 
 
 def _random(kind: Type, rng: np.random.Generator, name: str) -> Any:
