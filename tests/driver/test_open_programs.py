@@ -33,6 +33,9 @@ from ixion.op.typed import callee, op_name
 from ixion.transform import InferType, guards_of
 from ixion.transform.verify import VerifyInstrument
 
+# Many kernels at many sizes: minutes of compilation.
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).parents[3] / "shared"
 RNG = np.random.default_rng(5)
 # Layouts are planned for sizes that are known.

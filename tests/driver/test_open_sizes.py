@@ -253,3 +253,19 @@ def test_open_programs_are_verified_at_made_up_sizes() -> None:
     body = op.nn.softmax(op.nn.batch_matmul(x, op.exp(x), transpose_b=True), -1)
     model = compiled([x, y], Tuple((body, op.add(y, y))), verify=True)
     assert model(random(2, 5, 24), random(3, 24))[0].shape == (2, 5, 5)
+
+
+def test_a_small_network_of_any_picture() -> None:
+    rng = np.random.default_rng(0)
+    first, second = (rng.standard_normal(shape).astype(np.float32) * 0.2
+                     for shape in ((16, 3, 3, 3), (16, 16, 3, 3)))  # fmt: skip
+    x = tensor("x", n, 3, m, SymVar("w"))
+    y = op.nn.relu(op.nn.conv2d(x, const(first), padding=(1, 1)))
+    y = op.nn.max_pool2d(y, pool_size=(2, 2), strides=(2, 2))
+    y = op.nn.global_avg_pool2d(op.nn.conv2d(y, const(second), padding=(1, 1)))
+    model = compiled([x], y)
+    plain = ixion.compile(Function([x], y), executor="reference")
+    for shape in ((1, 3, 8, 8), (2, 3, 33, 30), (3, 3, 16, 57), (1, 3, 2, 2)):
+        value = random(*shape)
+        np.testing.assert_allclose(model(value), plain(value), rtol=1e-4, atol=1e-5)
+    assert model.plans == 4

@@ -17,6 +17,9 @@ from ixion.kernel.schedule_attention import AttentionSchedule
 from ixion.kernel.sizes import same_extent
 from ixion.te.expr import size
 
+# Many kernels at many sizes: minutes of compilation.
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(23)
 B, S, T = SymVar("B"), SymVar("S"), SymVar("T")
 

@@ -11,6 +11,9 @@ from ixion.base.dim import SymVar
 from ixion.ir import TensorType, Var, const
 from ixion.kernel.schedule_conv import DirectConv
 
+# Many kernels at many sizes: minutes of compilation.
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(5)
 N, H, W = SymVar("N"), SymVar("H"), SymVar("W")
 SIZES = [(1, 1, 1), (2, 2, 1), (1, 1, 3), (1, 5, 9), (2, 4, 17), (1, 3, 31)]
