@@ -40,7 +40,7 @@ def joined_dim(args: InferArgs, a: Dim, b: Dim) -> Dim | None:
     out = join_dims(a, b)
     sure = dims.same(a, b) or (isinstance(a, int) and a == 1) or (isinstance(b, int) and b == 1)
     if out is not None and not sure:
-        args.guard("broadcast", a, b, "shapes do not broadcast")
+        args.guard("broadcast", a, b, "Invalid broadcast shapes")
     return out
 
 

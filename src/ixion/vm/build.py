@@ -201,9 +201,9 @@ class Builder:
         return value
 
     def _array(self, constant: Constant) -> int:
-        number = self._arrays.get(id(constant.data))
+        number = self._arrays.get(id(constant))
         if number is None:
-            number = self._arrays[id(constant.data)] = len(self.arrays)
+            number = self._arrays[id(constant)] = len(self.arrays)
             self.arrays.append(constant)
         return number
 
